@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
-use tenure_hub::{Config, FlashStorage, Hub, Moment, Notice, Storage as _};
+use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
 use tenure_hub_server::{Database, Pages};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
@@ -174,6 +174,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
         hub.poll(&mut moment);
         running.hear(moment.unix_time.seconds);
+        running.tell_fullness(&hub.fullness());
         while let Some((to, datagram)) = hub.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
             if let Address::Udp(to) = to {
@@ -300,6 +301,10 @@ fn show(notice: &Notice, output: &Output) {
         Notice::Refused { refusal, address } => output.line(
             &format!("refused a record from {address}: {refusal}"),
             &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string() }),
+        ),
+        Notice::Full(Fullness { table, used, most, times_full }) => output.line(
+            &format!("the table of {table} was full ({most}, and {used} are taken now); {times_full} times since the start"),
+            &serde_json::json!({ "event": "full", "table": table, "used": used, "most": most, "times": times_full }),
         ),
         Notice::NotStored { reason } => output.line(
             &format!("can't store, and refuses what is new: {reason}"),

@@ -11,6 +11,7 @@ use tenure_wire::{Name, PublicKey, VerifyingKey};
 use crate::client::{Client, Device};
 use crate::confirm::confirm;
 use crate::home::Home;
+use crate::hub_session::HubSession;
 use crate::network_key::{self, Change};
 use crate::output::Output;
 use crate::whom::{Place, Where};
@@ -65,7 +66,7 @@ struct Tenant {
 struct Named {
     /// The device's name.
     name: Name,
-    /// The hub, if the device was never met from this computer.
+    /// The hub that is to list the device no more; by default that of `tenure use`.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
     #[command(flatten)]
@@ -150,7 +151,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let changes_key = matches!(arguments.action, Action::Device(_)) && !how.undo;
     let reached = if changes_key { devices.clone() } else { Vec::new() };
-    let told = tell(&mut client, devices, &mut away);
+    let mut told = tell(&mut client, devices, &mut away);
+    if let Action::Device(named) = &arguments.action {
+        tell_hub(&mut client, &home, named, (&mut told, &mut away));
+    }
     let word = if how.undo { "trusted again" } else { "revoked" };
     let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
     report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
@@ -237,6 +241,28 @@ fn tell(client: &mut Client, devices: Vec<Device>, away: &mut Vec<Away>) -> Vec<
         }
     }
     told
+}
+
+/// Tells the hub which devices are revoked, if the user has one; it lists and answers none of them any more.
+fn tell_hub(
+    client: &mut Client,
+    home: &Home,
+    named: &Named,
+    (told, away): (&mut Vec<String>, &mut Vec<Away>),
+) {
+    let hub = named.hub.clone().or_else(|| client.known().defaults().1.map(str::to_string));
+    let list = client.authority().signed_list().map(<[u8]>::to_vec);
+    let (Some(hub), Some(list)) = (hub, list) else { return };
+    let name = format!("the hub at {hub}");
+    let place = Where { device: None, hub: Some(hub), via: None };
+    let mut tell = || -> anyhow::Result<()> {
+        let mut session = HubSession::open(client, &place, home.owner_key()?)?;
+        session.ask(client, "POST", "/v1/revocations", &[], &list).map(drop)
+    };
+    match tell() {
+        Ok(()) => told.push(name),
+        Err(error) => away.push((name, format!("{error:#}"))),
+    }
 }
 
 /// Prints what became of a word to all devices.

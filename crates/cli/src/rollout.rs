@@ -229,6 +229,10 @@ fn start_rollout(
         ends_unix_s: seconds(Duration::from_secs(client.unix_s())) + seconds(arguments.ends_in),
     };
     push_package(client, &mut session, &package, &bytes, output)?;
+    if let Some(list) = client.authority().signed_list().map(<[u8]>::to_vec) {
+        // It may have been out of reach when a device was revoked. One that knows a newer list keeps that.
+        session.request(client, "POST", "/v1/revocations", &[], &list)?;
+    }
     let signed = SignedPlan::sign(&plan, &owner);
     let signed = match arguments.by_command {
         true => signed,
@@ -299,14 +303,20 @@ fn show(rollout: &Value, output: &Output) {
         reason if reason.is_empty() => String::new(),
         reason => format!(" ({reason})"),
     };
+    let waits = rollout["waits"].as_array().into_iter().flatten().map(|wait| {
+        let (devices, reason) = (wait["devices"].as_i64().unwrap_or(0), wait["reason"].as_str());
+        let verb = if devices == 1 { "waits" } else { "wait" };
+        format!("\n  {devices} {verb}: {}", reason.unwrap_or("?"))
+    });
     let text = format!(
-        "rollout {}: {} to {}, {}{reason}\n  stage {} of {stages}; {}",
+        "rollout {}: {} to {}, {}{reason}\n  stage {} of {stages}; {}{}",
         number("id"),
         word("machine"),
         word("version"),
         word("state"),
         number("stage"),
-        counted.join(", ")
+        counted.join(", "),
+        waits.collect::<String>()
     );
     output.line(&text, rollout);
 }
@@ -406,9 +416,14 @@ impl Worker {
         output: &Output,
     ) -> anyhow::Result<()> {
         if let Some(obstacle) = self.obstacle(&machine, task.package) {
-            return self.tell_missing(&task.device, &anyhow::anyhow!(obstacle));
+            let saw = json!({ "saw": "held", "reason": obstacle });
+            return self.tell(&task.device, &saw).map(drop);
         }
-        let before = json!({ "saw": "before", "has": machine.digest.to_string() });
+        let before = json!({
+            "saw": "before",
+            "has": machine.digest.to_string(),
+            "version": machine.version,
+        });
         if !self.tell(&task.device, &before)? {
             return Ok(());
         }

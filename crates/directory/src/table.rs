@@ -156,6 +156,11 @@ impl Table {
         )
     }
 
+    /// How many devices it holds, in force or not.
+    pub fn count(&self) -> usize {
+        self.devices.len()
+    }
+
     /// Every device, in force or not, by name.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.devices.values()

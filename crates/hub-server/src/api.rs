@@ -9,13 +9,14 @@ use crate::exchange::{Exchange, Reply};
 use crate::once::once;
 use crate::sign_in::Holder;
 use crate::web::BODY_BYTES_MAX;
-use crate::{lists, registry, rollouts};
+use crate::{lists, registry, revoked, rollouts};
 
 /// A part of the API that is answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The registry, and packages by their own digest.
     Packages,
+    /// Rollouts, and the devices that are in none any more.
     Rollouts,
 }
 
@@ -24,7 +25,9 @@ pub(crate) fn part(method: &Method, path: &str) -> Option<Part> {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     if path == "/v2" || path.starts_with("/v2/") || path.starts_with("/v1/packages/") {
         Some(Part::Packages)
-    } else if path.starts_with("/v1/rollouts/") || (path == "/v1/rollouts" && !is_read) {
+    } else if path.starts_with("/v1/rollouts/")
+        || (matches!(path, "/v1/rollouts" | "/v1/revocations") && !is_read)
+    {
         Some(Part::Rollouts)
     } else {
         None
@@ -59,6 +62,9 @@ pub(crate) fn exchange(
         }
         ["v1", "rollouts", ..] if may(Scope::Rollouts) => {
             once(connection, exchange, || rollouts::answer(connection, exchange))
+        }
+        ["v1", "revocations"] if may(Scope::Rollouts) && !is_read => {
+            revoked::take(connection, exchange)
         }
         ["v1", "packages", digest] if may(Scope::Packages) && is_read => {
             registry::package(connection, exchange, digest)

@@ -34,6 +34,8 @@ pub struct Database {
     pub(crate) pages: Option<String>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
+    /// The rollout that the last tick stepped last.
+    pub(crate) ticked: i64,
     /// The state that is shared with the pages.
     running: Running,
     /// The turn in which the transaction writes that is under way.
@@ -98,6 +100,7 @@ impl Database {
             owners,
             pages,
             served: Served::default(),
+            ticked: 0,
             running: Running::default(),
             turn: None,
             _lock: None,

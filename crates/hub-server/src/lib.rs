@@ -20,6 +20,7 @@ mod receipts;
 mod registry;
 mod reports;
 mod resource;
+mod revoked;
 mod rollouts;
 mod room;
 mod running;

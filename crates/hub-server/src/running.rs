@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tenure_hub::Fullness;
+
 use crate::live_logs::LiveLogs;
 
 /// The longest time between two turns of the hub's thread at which it still hears, in seconds.
@@ -21,6 +23,8 @@ struct Shared {
     changed: Condvar,
     /// The most pages of the database; 0 for no limit.
     pages_max: AtomicU32,
+    /// How full the hub's tables are.
+    fullness: Mutex<Vec<Fullness>>,
 }
 
 /// Since when the hub has heard without a gap, and when it did last: seconds since 1970 UTC.
@@ -60,6 +64,18 @@ impl Running {
     /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
     pub(crate) fn hears_since_unix_s(&self) -> u64 {
         self.0.hears.since_unix_s.load(Ordering::Relaxed)
+    }
+
+    /// Says how full the hub's tables are now.
+    pub fn tell_fullness(&self, tables: &[Fullness]) {
+        let mut told = self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner);
+        told.clear();
+        told.extend_from_slice(tables);
+    }
+
+    /// How full the hub's tables were when that was last told.
+    pub(crate) fn fullness(&self) -> Vec<Fullness> {
+        self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The most pages of the database, if there is a limit.

@@ -20,6 +20,8 @@ const CODE_S: u64 = 2 * 60;
 pub(crate) const PAGE_S: u64 = 12 * 60 * 60;
 /// How long a pass for a session is good, in seconds.
 const SESSION_S: u64 = 10 * 60;
+/// The scopes of a key on an open hub that has no device there, and is named in receipts alone.
+const SCOPES_OF_TENANT: [Scope; 3] = [Scope::Read, Scope::Receipts, Scope::Passes];
 const DAY_S: u64 = 24 * 60 * 60;
 /// The longest that a token is good, in days.
 const TOKEN_DAYS_MAX: u16 = 366;
@@ -78,25 +80,30 @@ pub(crate) fn sign_in(
     unix_s: u64,
 ) -> Result<Result<String, HubRefusal>, rusqlite::Error> {
     let who = request.key.to_string();
-    if !owners.contains(&request.key) && !is_known(connection, &who)? {
+    let is_owner = owners.contains(&request.key) || has_device(connection, &who)?;
+    if !is_owner && !is_in_receipts(connection, &who)? {
         return Ok(Err(HubRefusal::UnknownKey));
     }
+    // On an open hub anybody's device names whom it likes as a tenant, which gives nobody room here for packages.
+    let is_open = owners.is_empty();
+    let may: &[Scope] = if is_owner || !is_open { &Scope::ALL } else { &SCOPES_OF_TENANT };
     let statement = statement(hub, session, request.access.clone());
     if verify(&request.key, SIGN_IN, &statement, &request.signature).is_err() {
         return Ok(Err(HubRefusal::Signature));
     }
     forget_expired(connection, unix_s)?;
     let session = session.to_string();
-    let (all, day) = (in_words(&Scope::ALL), DAY_S);
+    let (all, day) = (in_words(may), DAY_S);
     let new = match &request.access {
         Access::Page => New { kind: "code", who: &who, name: "", scopes: all, lifetime_s: CODE_S },
-        Access::Token { name, days, scopes } => New {
-            kind: "token",
-            who: &who,
-            name: name.as_str(),
-            scopes: in_words(scopes),
-            lifetime_s: u64::from(*days.min(&TOKEN_DAYS_MAX)) * day,
-        },
+        Access::Token { name, days, scopes } => {
+            if scopes.iter().any(|scope| !may.contains(scope)) {
+                return Ok(Err(HubRefusal::TenantAlone));
+            }
+            let lifetime_s = u64::from(*days.min(&TOKEN_DAYS_MAX)) * day;
+            let (name, scopes) = (name.as_str(), in_words(scopes));
+            New { kind: "token", who: &who, name, scopes, lifetime_s }
+        }
         Access::Session => {
             make_room_for_session(connection, &who)?;
             New { kind: "session", who: &who, name: &session, scopes: all, lifetime_s: SESSION_S }
@@ -197,11 +204,17 @@ pub(crate) fn revoke(
     Ok(name.is_some())
 }
 
-/// Whether a key owns a device here, or a receipt names it.
-fn is_known(connection: &Connection, who: &str) -> Result<bool, rusqlite::Error> {
-    let known = "SELECT 1 FROM devices WHERE owner = ?1 UNION ALL SELECT 1 FROM receipts WHERE tenant = ?1 \
-         UNION ALL SELECT 1 FROM receipts WHERE owner = ?1 LIMIT 1";
-    connection.prepare_cached(known)?.exists([who])
+/// Whether a device of that owner is listed.
+fn has_device(connection: &Connection, who: &str) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM devices WHERE owner = ?1 LIMIT 1";
+    connection.prepare_cached(query)?.exists([who])
+}
+
+/// Whether a receipt names that key, as its tenant or as the device's owner of then.
+fn is_in_receipts(connection: &Connection, who: &str) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM receipts WHERE tenant = ?1 UNION ALL \
+         SELECT 1 FROM receipts WHERE owner = ?1 LIMIT 1";
+    connection.prepare_cached(query)?.exists([who])
 }
 
 fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), rusqlite::Error> {

@@ -9,7 +9,7 @@ use tenure_wire::directory::DeviceRecord;
 
 use crate::audit::{self, seconds};
 use crate::database::Database;
-use crate::reports;
+use crate::{reports, revoked, rollouts};
 
 impl Storage for Database {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
@@ -48,6 +48,31 @@ impl Storage for Database {
 
     fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         self.serve(call)
+    }
+
+    fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
+        let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
+        self.ticked = open.last().map_or(0, |(_, id)| *id);
+        if open.is_empty() {
+            return Ok(false);
+        }
+        let hears_since = self.running().hears_since_unix_s();
+        self.write(|database| rollouts::tick(&database.connection, &open, unix_s, hears_since))?;
+        Ok(true)
+    }
+
+    fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
+        revoked::is_revoked(&self.connection, record).map_err(failed)
+    }
+
+    fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
+        let names = revoked::forgotten(&self.connection).map_err(failed)?;
+        if !names.is_empty() {
+            self.write(|database| {
+                names.iter().try_for_each(|name| revoked::is_gone(&database.connection, name))
+            })?;
+        }
+        Ok(names)
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {

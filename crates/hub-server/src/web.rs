@@ -251,7 +251,8 @@ async fn accept(listener: tokio::net::TcpListener, state: State) {
             continue;
         };
         // Behind a proxy all come from one host, and the proxy says how many.
-        let of_host = if state.0.pages.by_tls { None } else { Some(hosts.take(from.ip())) };
+        let of_host =
+            if state.0.pages.by_tls { None } else { Some(hosts.take(from.ip(), CONNECTIONS_MAX)) };
         if matches!(of_host, Some(None)) {
             continue;
         }

@@ -714,6 +714,9 @@ fn packages_fill_the_disk_up_to_its_limit_and_devices_are_listed_still() {
         (0..64).map(|number| client.push_blob("a", &blob(number))).find(|one| one.status != 201);
     let refused = refused.expect("eight megabytes are full");
     assert_eq!((refused.status, code(&refused).as_str()), (507, "DENIED"), "{}", refused.body);
+    // Small blobs fill the room that is too little for a large one.
+    let small = |number: u8| client.push_blob("a", &vec![number; 3 * 1024]).status;
+    assert!((100..=255).any(|number| small(number) == 507));
     assert_eq!(client.get(&format!("/v2/a/blobs/{}", digest(&blob(0)))).status, 200);
     for number in 0..100 {
         world.list_until(1, 20 + number, &format!("device-{number}"), world::now() + 600);

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tenure_hub_server::{Gates, Plan, SignedPlan};
-use tenure_package::Package;
+use tenure_package::{Package, Revocations, RevokedDevice};
 use tenure_wire::control::RoomStatus;
-use tenure_wire::hub::{Access, Answer, Request, Response, function};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Request, Response, function};
 use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
+use tenure_wire::rollout::{Work, WorkQuery};
 use world::{World, device, owner, package, push};
 
 const OLD: u8 = 1;
@@ -91,19 +92,18 @@ impl Fleet {
 
     /// One request in a session, whose answer may be lost.
     fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<(u16, Value), Died> {
+        self.ask_with(method, path, body.to_string().into_bytes())
+    }
+
+    fn ask_with(&mut self, method: &str, path: &str, body: Vec<u8>) -> Result<(u16, Value), Died> {
         let pass = self.pass.take().filter(|(_, made)| self.clock < made + 500);
         let (pass, made) = pass.unwrap_or_else(|| {
             let pass = self.world.pass_at(&owner(1), Access::Session, self.clock);
             (pass.secret, self.clock)
         });
         self.pass = Some((pass.clone(), made));
-        let request = Request {
-            pass,
-            method: method.into(),
-            path: path.into(),
-            headers: Vec::new(),
-            body: body.to_string().into_bytes(),
-        };
+        let request =
+            Request { pass, method: method.into(), path: path.into(), headers: Vec::new(), body };
         self.steps += 1;
         let death = self.death.filter(|(at, _)| *at == self.steps).map(|(_, death)| death);
         let is_kept = death != Some(Death::BeforeCommit);
@@ -447,6 +447,71 @@ fn paused_rollout_updates_nothing_and_aborted_one_stays_as_it_is() {
     assert_eq!((fleet.touched_most, verb(&mut fleet, "resume")), (touched, 409));
     assert_eq!(verb(&mut fleet, "roll-back"), 200);
     assert_eq!((fleet.drive(id, 30)["state"] == "rolled back", fleet.all_have(OLD)), (true, true));
+}
+
+#[test]
+fn revoked_device_is_in_no_rollout_is_not_listed_and_not_answered() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    let barn = device(11);
+    let machine = barn.device_secret().public_key();
+    let list = |number: u64, owner: &tenure_crypto::SigningKey| {
+        let revoked = RevokedDevice {
+            name: "barn".parse().unwrap(),
+            key: barn.device_signing_key().verifying_key(),
+            machine,
+        };
+        Revocations { number, devices: vec![revoked], ..Revocations::default() }
+            .sign(owner)
+            .unwrap()
+    };
+    let tell = |fleet: &mut Fleet, list: Vec<u8>| {
+        fleet.ask_with("POST", "/v1/revocations", list).ok().unwrap().0
+    };
+    let query = WorkQuery { seen: None, labels: None };
+    let asks = |fleet: &mut Fleet| -> Answer<Work> {
+        fleet.world.call_from(machine, function::WORK, &query, fleet.clock)
+    };
+    assert_eq!(tell(&mut fleet, list(2, &owner(2))), 422, "of another owner");
+    assert!(asks(&mut fleet).is_ok());
+    assert_eq!(tell(&mut fleet, list(2, &owner(1))), 204);
+    assert_eq!(tell(&mut fleet, list(2, &owner(1))), 204, "again");
+    assert_eq!(tell(&mut fleet, list(1, &owner(1))), 409, "an older one");
+    assert_eq!(asks(&mut fleet), Err(HubRefusal::Stranger));
+    fleet.offline = vec!["barn".into()];
+    let (_, devices) = fleet.ask("GET", "/v1/devices", &Value::Null).ok().unwrap();
+    assert!(!devices.to_string().contains("barn"), "{devices}");
+    let state = fleet.drive(id, 60);
+    assert_eq!(
+        (&state["state"], &state["devices"]["healthy"]),
+        (&json!("done"), &json!(4)),
+        "{state}"
+    );
+    assert_eq!(fleet.versions["barn"], OLD);
+    let plan = fleet.plan(BAD);
+    let (status, refused) = fleet.post(&plan);
+    assert_eq!(status, 422, "{refused}");
+}
+
+#[test]
+fn roll_back_to_a_package_that_is_deleted_fails_there_and_is_over() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    assert_eq!(fleet.drive(id, 120)["state"], "done");
+    fleet.world.commit();
+    let gone = digest(OLD);
+    fleet.world.write_by_hand(&format!("DELETE FROM manifests WHERE package_digest = '{gone}'"));
+    let roll_back = format!("/v1/rollouts/{id}/roll-back");
+    let (status, rolled) = fleet.ask("POST", &roll_back, &Value::Null).ok().unwrap();
+    assert_eq!((status, &rolled["is_over"]), (200, &json!(true)), "{rolled}");
+    assert_eq!(rolled["devices"]["failed"], json!(DEVICES.len()), "{rolled}");
+    assert!(rolled["reason"].as_str().unwrap().contains("not in the registry"), "{rolled}");
+    let cookie = fleet.world.cookie(&owner(1));
+    let page = fleet.world.get(&format!("/rollouts/{id}"), &[&cookie]).body;
+    assert!(page.contains(&format!("the package {gone}")), "{page}");
+    // The machine isn't busy any more.
+    fleet.start(BAD);
 }
 
 #[test]

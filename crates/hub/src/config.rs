@@ -4,6 +4,11 @@ use alloc::vec::Vec;
 
 use tenure_wire::VerifyingKey;
 
+/// The devices that a hub carries.
+const DEVICES_MAX: usize = 10_000;
+/// The people and programs beside them that have a session each.
+const PEOPLE_MAX: usize = 1_000;
+
 /// The configuration of a hub.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -29,13 +34,21 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             owners: Vec::new(),
-            devices_max: 10_000,
+            devices_max: DEVICES_MAX,
             devices_per_owner_max: 256,
             devices_per_host_max: 256,
             forget_after_s: 30 * 24 * 60 * 60,
             records_per_minute: 20,
             records_per_second_max: 1_000,
-            rpc: tenure_rpc::Config::large(),
+            rpc: tenure_rpc::Config::for_callers(DEVICES_MAX + PEOPLE_MAX),
         }
+    }
+}
+
+impl Config {
+    /// The usual limits of a hub for that many devices, and for people beside them.
+    pub fn for_devices(devices_max: usize) -> Self {
+        let rpc = tenure_rpc::Config::for_callers(devices_max.saturating_add(PEOPLE_MAX));
+        Self { devices_max, rpc, ..Self::default() }
     }
 }

@@ -8,6 +8,7 @@
 //! - It answers anybody and trusts nobody: a record proves itself or is refused.
 //! - Where it lists anybody's devices, no owner and no address takes more than its quota, and what
 //!   expired long ago makes room.
+//! - Whoever has a device that is listed comes before strangers: none of these ends its session.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -24,6 +25,7 @@ mod storage;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Seed, machine_id};
@@ -41,6 +43,7 @@ pub use crate::config::Config;
 pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
 pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
+pub use tenure_rpc::Fullness;
 
 use crate::admission::{Pace, is_same_host};
 
@@ -50,6 +53,14 @@ const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
 const NOTICES_MAX: usize = 256;
 /// How often it looks for what is to be forgotten, in seconds.
 const SWEEP_EVERY_S: u64 = 60 * 60;
+/// How often it looks while there is no room for another device, in seconds.
+const SWEEP_FULL_EVERY_S: u64 = 10;
+/// How often the storage does what is due by the clock.
+const TICK_EVERY: Duration = Duration::from_secs(2);
+/// How often it says at most that a table was full.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
+/// The tables that it may say that of: its sessions' and the directory.
+const TABLES: usize = 5;
 
 /// The circumstances of a call to a hub.
 pub struct Moment<'a> {
@@ -80,6 +91,8 @@ pub enum Notice {
         /// Where it came from.
         address: Address,
     },
+    /// A table was full, so that somebody lost a place or got none. It is said once a minute at most.
+    Full(Fullness),
     /// The storage failed; callers that wrote something were refused.
     NotStored {
         /// Why, in words.
@@ -95,8 +108,8 @@ pub struct Hub<S> {
     config: Config,
     table: Table,
     pace: Pace,
-    /// When to look again for what is to be forgotten, in seconds since 1970 UTC.
-    sweep_at_unix_s: u64,
+    /// When it last looked for what is to be forgotten, in seconds since 1970 UTC.
+    swept_unix_s: u64,
     storage: S,
     /// Replies that wait for the commit of what their calls wrote.
     held: Vec<Held>,
@@ -105,6 +118,12 @@ pub struct Hub<S> {
     /// Whether something was written since the last commit.
     is_dirty: bool,
     notices: VecDeque<Notice>,
+    /// When the storage last did what is due by the clock.
+    ticked_at: Option<Instant>,
+    /// How often the directory had no room.
+    devices_full: u64,
+    /// How often each table had been full when that was last looked at, and when.
+    full_told: ([u64; TABLES], Option<Instant>),
 }
 
 /// A reply that is sent after the commit.
@@ -134,7 +153,7 @@ impl<S: Storage> Hub<S> {
     /// # Errors
     /// As [`OpenError`] says; nothing was overwritten.
     pub fn open(
-        config: Config,
+        mut config: Config,
         mut storage: S,
         moment: &mut Moment<'_>,
     ) -> Result<Self, OpenError> {
@@ -143,6 +162,7 @@ impl<S: Storage> Hub<S> {
         for kept in storage.records()? {
             let _ = table.restore(kept.record, kept.seen_at);
         }
+        config.rpc.favoured = table.entries().map(|entry| entry.record.device_machine).collect();
         let mut endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(OpenError::Endpoint)?;
         let secret = seed.device_secret();
@@ -157,12 +177,15 @@ impl<S: Storage> Hub<S> {
             config,
             table,
             pace,
-            sweep_at_unix_s: 0,
+            swept_unix_s: 0,
             storage,
             held: Vec::new(),
             undo: Vec::new(),
             is_dirty: false,
             notices: VecDeque::new(),
+            ticked_at: None,
+            devices_full: 0,
+            full_told: ([0; TABLES], None),
         })
     }
 
@@ -187,7 +210,9 @@ impl<S: Storage> Hub<S> {
     pub fn poll(&mut self, moment: &mut Moment<'_>) {
         self.endpoint.poll(moment.now, moment.entropy);
         self.attend_to_sessions(moment);
+        self.tick(moment);
         self.commit(moment.now);
+        self.tell_full(moment.now);
     }
 
     /// When to call [`Self::poll`] next, if nothing else happens.
@@ -204,6 +229,56 @@ impl<S: Storage> Hub<S> {
     /// The next thing to show, if anybody watches.
     pub fn notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
+    }
+
+    /// Has the storage do what is due by the clock, once in a while.
+    fn tick(&mut self, moment: &Moment<'_>) {
+        if self.ticked_at.is_some_and(|at| moment.now.since(at) < TICK_EVERY) {
+            return;
+        }
+        self.ticked_at = Some(moment.now);
+        let ticked = self.storage.tick(moment.unix_time.seconds);
+        match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
+            Ok((wrote, gone)) => {
+                self.is_dirty |= wrote || !gone.is_empty();
+                for device in gone {
+                    self.favour(&device, false);
+                    self.table.forget(&device);
+                }
+            }
+            Err(error) => {
+                self.is_dirty = true;
+                self.notify(Notice::NotStored { reason: error.0 });
+            }
+        }
+    }
+
+    /// How full the tables are that devices and others fill.
+    pub fn fullness(&self) -> [Fullness; TABLES] {
+        let [sessions, callers, initiations, datagrams] = self.endpoint.fullness();
+        let devices = Fullness {
+            table: "devices",
+            used: self.table.count(),
+            most: self.config.devices_max,
+            times_full: self.devices_full,
+        };
+        [sessions, callers, initiations, datagrams, devices]
+    }
+
+    /// Says which tables were full since it was last said, if that is long enough ago.
+    fn tell_full(&mut self, now: Instant) {
+        let (_, told_at) = self.full_told;
+        if told_at.is_some_and(|at| now.since(at) < FULL_TOLD_EVERY) {
+            return;
+        }
+        let tables = self.fullness();
+        for (table, before) in tables.iter().zip(self.full_told.0) {
+            if table.times_full > before {
+                self.notify(Notice::Full(*table));
+                self.full_told.1 = Some(now);
+            }
+        }
+        self.full_told.0 = tables.map(|table| table.times_full);
     }
 
     fn attend_to_sessions(&mut self, moment: &Moment<'_>) {
@@ -239,10 +314,12 @@ impl<S: Storage> Hub<S> {
         if let Some(error) = &failed {
             self.notify(Notice::NotStored { reason: error.0.clone() });
             for (device, before) in undo.into_iter().rev() {
+                self.favour(&device, false);
                 match before {
                     Some(entry) => self.table.put(entry.record, entry.signed, entry.seen_at),
                     None => self.table.forget(&device),
                 }
+                self.favour(&device, true);
             }
         }
         for held in core::mem::take(&mut self.held) {
@@ -325,8 +402,13 @@ impl<S: Storage> Hub<S> {
         if record.device_machine != *peer {
             return Err(Refusal::Sender);
         }
+        if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
+            return Err(Refusal::Revoked);
+        }
         self.sweep(unix_s)?;
-        let is_new = self.table.assess(&record)?;
+        let is_new = self.table.assess(&record).inspect_err(|refusal| {
+            self.devices_full += u64::from(*refusal == Refusal::Full);
+        })?;
         let device = record.enrolment.device.clone();
         let before = self.table.find_whenever(&Query::Device(device.clone())).cloned();
         let kept = Kept { record: signed, seen_at: from };
@@ -340,18 +422,34 @@ impl<S: Storage> Hub<S> {
             self.storage.put(&accepted).map_err(|error| self.not_stored(error))?;
         }
         let notice = self.announcement(unix_s, &record, &kept.seen_at);
+        let key_before = before.as_ref().map(|entry| entry.record.device_machine);
+        if key_before != Some(record.device_machine) {
+            self.favour(&device, false);
+            self.endpoint.favour(&record.device_machine, true);
+        }
         self.undo.push((device, before));
         self.table.put(record, kept.record, kept.seen_at);
         Ok(notice)
     }
 
-    /// Forgets what expired long ago, once in a while and whenever there is no room.
+    /// Prefers the device of that name to strangers, or no longer.
+    fn favour(&mut self, device: &Name, is_favoured: bool) {
+        if let Some(entry) = self.table.find_whenever(&Query::Device(device.clone())) {
+            self.endpoint.favour(&entry.record.device_machine, is_favoured);
+        }
+    }
+
+    /// Forgets what expired long ago, once in a while, and sooner while there is no room.
     fn sweep(&mut self, unix_s: u64) -> Result<(), Refusal> {
-        let is_full = self.table.entries().count() >= self.config.devices_max;
-        if unix_s < self.sweep_at_unix_s && !is_full {
+        let is_full = self.table.count() >= self.config.devices_max;
+        let due_unix_s = match is_full {
+            true => self.swept_unix_s.saturating_add(SWEEP_FULL_EVERY_S),
+            false => self.swept_unix_s.saturating_add(SWEEP_EVERY_S),
+        };
+        if (self.swept_unix_s..due_unix_s).contains(&unix_s) {
             return Ok(());
         }
-        self.sweep_at_unix_s = unix_s.saturating_add(SWEEP_EVERY_S);
+        self.swept_unix_s = unix_s;
         let forget_after_s = self.config.forget_after_s;
         let is_over =
             |record: &DeviceRecord| record.expires_unix_s.saturating_add(forget_after_s) < unix_s;
@@ -361,6 +459,7 @@ impl<S: Storage> Hub<S> {
             let name = entry.record.enrolment.device.clone();
             self.is_dirty = true;
             self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
+            self.favour(&name, false);
             self.table.forget(&name);
             self.undo.push((name, Some(entry)));
         }

@@ -88,6 +88,34 @@ pub trait Storage {
         Ok(())
     }
 
+    /// Whether the owner of a device has revoked it.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
+        let _ = record;
+        Ok(false)
+    }
+
+    /// Devices that the storage deleted by itself since the last call of this: their owner revoked them. A commit
+    /// follows if there are any.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    /// Does what is due by the clock, a bounded piece at a time; it is called every few seconds. Returns whether it
+    /// wrote something, which is safe after a commit.
+    ///
+    /// # Errors
+    /// The storage fails or is full.
+    fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
+        let _ = unix_s;
+        Ok(false)
+    }
+
     /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use tenure_wire::directory::{
     DeviceRecord, Enrolment, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord,
     function,
 };
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Address, Name, PublicKey};
 
 const NOW: u64 = 1_800_000_000;
 const HUB: Address = Address::Udp(socket_at(0));
@@ -33,6 +33,9 @@ struct Faulty {
     flash: FlashStorage<RamFlash>,
     commits: usize,
     fails: bool,
+    /// The devices that their owner has revoked.
+    revoked: Vec<Name>,
+    ticks: usize,
 }
 
 impl Storage for Faulty {
@@ -52,8 +55,21 @@ impl Storage for Faulty {
         self.flash.put(accepted)
     }
 
-    fn delete(&mut self, device: &tenure_wire::Name) -> Result<(), StorageError> {
+    fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
         self.flash.delete(device)
+    }
+
+    fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
+        Ok(self.revoked.contains(&record.enrolment.device))
+    }
+
+    fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
+        Ok(self.revoked.clone())
+    }
+
+    fn tick(&mut self, _: u64) -> Result<bool, StorageError> {
+        self.ticks += 1;
+        Ok(false)
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
@@ -81,7 +97,7 @@ impl World {
         let unix_time = UnixTime { seconds: NOW };
         let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
         let flash = FlashStorage::open(RamFlash::new(FLASH), moment.entropy).unwrap();
-        let storage = Faulty { flash, commits: 0, fails: false };
+        let storage = Faulty { flash, commits: 0, fails: false, revoked: Vec::new(), ticks: 0 };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
     }
@@ -201,6 +217,67 @@ fn a_full_hub_refuses_newcomers_and_serves_those_it_knows() {
     assert_eq!(world.register_itself(&mut cellar).refusal, Some(Refusal::Full));
     attic.record.sequence = 2;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn listed_devices_keep_their_sessions_among_strangers_and_the_hub_says_which_table_is_full() {
+    let rpc = tenure_rpc::Config {
+        handshakes_per_second: 1_000,
+        handshakes_per_second_max: 4_000,
+        callers_max: 32,
+        accepted_initiations_max: 1_000,
+        ..tenure_rpc::Config::default()
+    };
+    let most = rpc.sessions_max;
+    let mut world = World::with(Config { rpc, ..Config::default() });
+    let name = |number: u8| format!("device-{number}");
+    let mut listed: Vec<Device> =
+        (0..4).map(|number| world.device(1, 10 + number, &name(number))).collect();
+    for device in &mut listed {
+        assert_eq!(world.register_itself(device).refusal, None);
+    }
+    for number in 0..60 {
+        let mut stranger = world.device(2, 100 + number, "stranger");
+        // The second call shows that the stranger got the first answer.
+        for _ in 0..2 {
+            let found = world.resolve(&mut stranger, &Query::Device(name(1).parse().unwrap()));
+            assert!(found.is_some(), "strangers are answered");
+        }
+    }
+    for device in &mut listed {
+        let before = world.now;
+        device.record.sequence = 2;
+        assert_eq!(world.register_itself(device).refusal, None);
+        assert_eq!(world.now.since(before), Duration::from_millis(5), "over its old session");
+    }
+    let told = std::iter::from_fn(|| world.hub.notice());
+    let full = told.filter_map(|notice| match notice {
+        Notice::Full(table) => Some((table.table, table.most)),
+        _ => None,
+    });
+    let full: Vec<_> = full.collect();
+    assert!(full.contains(&("sessions", most)), "{full:?}");
+    assert!(full.len() <= 3, "each table is named once a minute: {full:?}");
+    let [sessions, .., devices] = world.hub.fullness();
+    assert_eq!((sessions.used, sessions.times_full > 30), (most, true));
+    assert_eq!((devices.used, devices.times_full), (4, 0));
+}
+
+#[test]
+fn revoked_device_is_refused_and_found_no_more() {
+    let mut world = World::new(4);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let query = Query::Device("attic".parse().unwrap());
+    assert!(world.resolve(&mut cellar, &query).is_some());
+    world.hub.storage().revoked = vec!["attic".parse().unwrap()];
+    world.now = world.now + Duration::from_secs(3);
+    attic.record.sequence = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Revoked));
+    assert_eq!(world.resolve(&mut cellar, &query), None);
+    assert!(world.hub.storage().ticks > 1, "the clock ticks");
+    world.hub.storage().revoked.clear();
+    assert_eq!(world.register_itself(&mut attic).refusal, None, "its owner took it back");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(crate) struct Exchange<'a, F> {
 impl<F: Flash> Exchange<'_, F> {
     /// Sends a machine's call on its way, by way of the directory if its target isn't known.
     pub(crate) fn route(&mut self, moment: &mut Moment<'_>, call: OutgoingCall) {
-        match self.locate(moment, &call.target) {
+        match self.locate(moment, &call.target, false) {
             Some(route) => self.send(moment, call, route),
             None => match query_of(&call.target) {
                 Some(query) => self.ask_directory(moment, query, Waiter::Call(call)),
@@ -64,7 +64,7 @@ impl<F: Flash> Exchange<'_, F> {
 
     /// Finds the key that `target` stands for.
     pub(crate) fn resolve(&mut self, moment: &mut Moment<'_>, id: CallId, target: Target) {
-        match (self.locate(moment, &target), query_of(&target)) {
+        match (self.locate(moment, &target, false), query_of(&target)) {
             (Some(route), _) => self.resolved(moment, id, &route),
             (None, Some(query)) => self.ask_directory(moment, query, Waiter::Resolve(id, target)),
             (None, None) => self.services.kernel.complete(moment.now, id, Err(NoResult::NotFound)),
@@ -134,11 +134,11 @@ impl<F: Flash> Exchange<'_, F> {
         }
         let reason = if answered { NoResult::NotFound } else { NoResult::Unreachable };
         match waiter {
-            Waiter::Call(call) => match self.locate(moment, &call.target) {
+            Waiter::Call(call) => match self.locate(moment, &call.target, answered) {
                 Some(route) => self.send(moment, call, route),
                 None => self.services.kernel.complete(moment.now, call.id, Err(reason)),
             },
-            Waiter::Resolve(id, target) => match self.locate(moment, &target) {
+            Waiter::Resolve(id, target) => match self.locate(moment, &target, answered) {
                 Some(route) => self.resolved(moment, id, &route),
                 None => self.services.kernel.complete(moment.now, id, Err(reason)),
             },
@@ -230,37 +230,38 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// The record that answers `query` and is in force, or the last one that was where no newer one can be
-    /// had: the address in it is a hint, and the session proves the key.
-    fn record_or_last(&self, moment: &Moment<'_>, query: &Query) -> Option<&Entry> {
-        let last = || self.directory.last_record(query).filter(|_| !self.hub.is_listed());
+    /// had, as the hub is silent or was `asked`: the address in it is a hint, and the session proves the key. A hub
+    /// that was away hasn't heard of all devices again when it answers.
+    fn record_or_last(&self, moment: &Moment<'_>, query: &Query, asked: bool) -> Option<&Entry> {
+        let last = || self.directory.last_record(query).filter(|_| asked || !self.hub.is_listed());
         self.directory.record(self.clock, moment, query).or_else(last)
     }
 
-    /// The way to `target` as far as is known here.
-    fn locate(&self, moment: &Moment<'_>, target: &Target) -> Option<Route> {
+    /// The way to `target` as far as is known here, and as it was last known if the hub was `asked` for it.
+    fn locate(&self, moment: &Moment<'_>, target: &Target, asked: bool) -> Option<Route> {
         match target {
             Target::Own | Target::Local(_) => None,
             Target::Remote { machine, device } => {
-                let entry = self.record_or_last(moment, &Query::Device(device.clone()))?;
+                let entry = self.record_or_last(moment, &Query::Device(device.clone()), asked)?;
                 let named = |(name, _): &&(_, _)| name == machine;
                 let (_, key) = entry.record.machines.iter().find(named)?;
-                self.way_to(moment, key)
+                self.way_to(moment, key, asked)
             }
             Target::Id(id) => {
                 let known = self.peers.key_of(*id).or_else(|| {
-                    let entry = self.record_or_last(moment, &Query::Id(*id))?;
+                    let entry = self.record_or_last(moment, &Query::Id(*id), asked)?;
                     let keys = entry.record.machines.iter().map(|(_, key)| *key);
                     keys.into_iter().find(|key| machine_id(key) == *id)
                 });
-                self.way_to(moment, &known?)
+                self.way_to(moment, &known?, asked)
             }
-            Target::Key(key) => self.way_to(moment, key),
+            Target::Key(key) => self.way_to(moment, key, asked),
         }
     }
 
     /// The way to the machine with `key`: as the directory's record says, or where it was heard, or as
     /// the last record said.
-    fn way_to(&self, moment: &Moment<'_>, key: &PublicKey) -> Option<Route> {
+    fn way_to(&self, moment: &Moment<'_>, key: &PublicKey, asked: bool) -> Option<Route> {
         if let Some(entry) = self.directory.record(self.clock, moment, &Query::Key(*key)) {
             let (address, epoch) = (entry.seen_at.clone(), Some(entry.record.epoch));
             return Some(Route { key: *key, address, epoch });
@@ -268,7 +269,7 @@ impl<F: Flash> Exchange<'_, F> {
         if let Some(peer) = self.peers.get(key) {
             return Some(Route { key: *key, address: peer.address.clone(), epoch: peer.epoch });
         }
-        let entry = self.record_or_last(moment, &Query::Key(*key))?;
+        let entry = self.record_or_last(moment, &Query::Key(*key), asked)?;
         Some(Route { key: *key, address: entry.seen_at.clone(), epoch: Some(entry.record.epoch) })
     }
 
@@ -373,7 +374,7 @@ impl<F: Flash> Exchange<'_, F> {
         if *peer == self.services.config.owner.machine {
             return Standing::Owner;
         }
-        let Some(entry) = self.record_or_last(moment, &Query::Key(*peer)) else {
+        let Some(entry) = self.record_or_last(moment, &Query::Key(*peer), false) else {
             return Standing::Stranger;
         };
         let mut machines = entry.record.machines.iter();

@@ -4,7 +4,7 @@
 //! - A key that the settings or the owner named is never replaced by what a network shows.
 //! - The first key that registers the device is kept over restarts, until the owner names another
 //!   one or has it forgotten.
-//! - A silent hub is asked ever less often, down to once in [`RETRY_MAX`](crate::known_hub::RETRY_MAX).
+//! - A silent hub is asked ever less often, down to once in a record's life, or in ten minutes to save power.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,10 +12,10 @@ use core::time::Duration;
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
-use tenure_wire::PublicKey;
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Refusal, Registered, function};
+use tenure_wire::{MachineId, PublicKey};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -68,9 +68,14 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// The registration of a device that starts, with the hub's key that an earlier boot kept.
-    pub(crate) fn new(config: &Config, kept: Option<KeptHub>, now: Instant) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        own: &MachineId,
+        kept: Option<KeptHub>,
+        now: Instant,
+    ) -> Self {
         Self {
-            hub: config.hub.as_ref().map(|hub| KnownHub::new(hub, kept)),
+            hub: config.hub.as_ref().map(|hub| KnownHub::new(config, hub, own, kept)),
             standing: Standing::Unknown,
             register_at: Some(now),
             published: None,
@@ -418,7 +423,7 @@ impl Registration {
         let kept = trust.key.map(|key| KeptHub::new(key, HubTrust::Owner));
         keep(services, kept.as_ref())?;
         if let (Some(hub), Some(settings)) = (&mut self.hub, &services.config.hub) {
-            *hub = KnownHub::new(settings, kept);
+            *hub = KnownHub::new(&services.config, settings, &services.identity.machine, kept);
         }
         if self.register_at.is_some() {
             self.register_at = Some(now);
@@ -457,7 +462,11 @@ impl Registration {
     }
 
     fn take_up<F>(&mut self, services: &mut Services<F>, now: Instant, kept: Option<KeptHub>) {
-        self.hub = services.config.hub.as_ref().map(|hub| KnownHub::new(hub, kept));
+        self.hub = services
+            .config
+            .hub
+            .as_ref()
+            .map(|hub| KnownHub::new(&services.config, hub, &services.identity.machine, kept));
         self.register_at = Some(now);
         self.stand(&mut services.notices, Standing::Unknown);
     }

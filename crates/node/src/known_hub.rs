@@ -5,15 +5,15 @@ use core::time::Duration;
 use tenure_rpc::IdentifyHandle;
 use tenure_wire::control::HubTrust;
 use tenure_wire::datagram::Epoch;
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Address, MachineId, PublicKey};
 
-use crate::config::Hub;
+use crate::config::{Config, Hub, SleepPolicy};
 use crate::kept_hub::KeptHub;
 
 /// How soon to try again after the hub gave no answer; twice as long after each further silence.
 const RETRY: Duration = Duration::from_secs(2);
-/// The longest wait between two tries.
-pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+/// The longest wait between two tries of a device that turns itself off to save power.
+const RETRY_MAX_ASLEEP: Duration = Duration::from_secs(10 * 60);
 
 /// The hub of this device.
 #[derive(Clone, Debug)]
@@ -30,11 +30,21 @@ pub(crate) struct KnownHub {
     pub(crate) shown: Option<PublicKey>,
     /// How often in a row it gave no answer.
     pub(crate) silences: u32,
+    /// The longest wait between two tries: as long as a record lasts, so that all devices are listed again soon after
+    /// the hub is back, unless a device saves power.
+    retry_max: Duration,
+    /// The mark that tells this device's waits from those of others.
+    spread: [u8; 12],
 }
 
 impl KnownHub {
     /// The hub as the settings name it, with the key that was kept of an earlier boot.
-    pub(crate) fn new(hub: &Hub, kept: Option<KeptHub>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        hub: &Hub,
+        spread: &MachineId,
+        kept: Option<KeptHub>,
+    ) -> Self {
         let (key, trust) = match (hub.key, kept) {
             (Some(key), _) => (Some(key), HubTrust::Owner),
             (None, Some(kept)) => (Some(kept.key), kept.trust),
@@ -49,6 +59,13 @@ impl KnownHub {
             asked: None,
             shown: None,
             silences: 0,
+            retry_max: match config.sleep {
+                SleepPolicy::Never => config.record_lifetime,
+                SleepPolicy::WhenIdle { .. } | SleepPolicy::DutyCycle { .. } => {
+                    RETRY_MAX_ASLEEP.max(config.record_lifetime)
+                }
+            },
+            spread: spread.0,
         }
     }
 
@@ -60,20 +77,46 @@ impl KnownHub {
     /// How long to wait after one more silence.
     pub(crate) fn back_off(&mut self) -> Duration {
         let wait = RETRY.saturating_mul(1_u32.checked_shl(self.silences).unwrap_or(u32::MAX));
+        // Up to a quarter sooner, so that a fleet doesn't come back all at once.
+        let place = self.silences as usize % self.spread.len();
+        let sooner = self.spread.get(place).copied().unwrap_or(0);
         self.silences = self.silences.saturating_add(1).min(16);
-        wait.min(RETRY_MAX)
+        let wait = wait.min(self.retry_max);
+        wait - wait / 1024 * u32::from(sooner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_wire::VerifyingKey;
+
     use super::*;
+    use crate::config::Owner;
+
+    fn waits(sleep: SleepPolicy, spread: [u8; 12]) -> alloc::vec::Vec<u64> {
+        let owner = Owner { verifying_key: VerifyingKey([1; 32]), machine: PublicKey([1; 32]) };
+        let config = Config { sleep, ..Config::new("attic".parse().expect("a name"), owner) };
+        let settings = Hub { address: Address::Mesh([1; 6]), key: None };
+        let mut hub = KnownHub::new(&config, &settings, &MachineId(spread), None);
+        (0..12).map(|_| hub.back_off().as_secs()).collect()
+    }
 
     #[test]
-    fn a_silent_hub_is_asked_ever_less_often_down_to_the_longest_wait() {
-        let settings = Hub { address: Address::Mesh([1; 6]), key: None };
-        let mut hub = KnownHub::new(&settings, None);
-        let waits: alloc::vec::Vec<u64> = (0..12).map(|_| hub.back_off().as_secs()).collect();
-        assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]);
+    fn a_silent_hub_is_asked_ever_less_often_down_to_once_in_a_records_life() {
+        let waits_of = |spread| waits(SleepPolicy::Never, spread);
+        assert_eq!(waits_of([0; 12]), [2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60]);
+        // A fleet's devices are back within that time, and not all at once.
+        let last: alloc::vec::Vec<u64> =
+            (0..=255).map(|spread| waits_of([spread; 12])[11]).collect();
+        assert_eq!((last.iter().min(), last.iter().max()), (Some(&45), Some(&60)));
+        let in_one_second = |second| last.iter().filter(|wait| **wait == second).count();
+        assert!((45..=60).all(|second| in_one_second(second) <= 20));
+    }
+
+    #[test]
+    fn a_device_that_saves_power_asks_down_to_once_in_ten_minutes() {
+        let sleep = SleepPolicy::WhenIdle { at_least: Duration::from_secs(60) };
+        let expected = [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600];
+        assert_eq!(waits(sleep, [0; 12]), expected);
     }
 }

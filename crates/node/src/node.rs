@@ -145,7 +145,7 @@ impl<F: Flash> Node<F> {
         let mut node = Self {
             clock: Clock::new(),
             directory: Directory::new(&config),
-            hub: Registration::new(&config, hub, moment.now),
+            hub: Registration::new(&config, &identity.machine, hub, moment.now),
             outbound: Outbound::default(),
             peers: Peers::new(config.peers_max),
             serving: Serving::default(),

@@ -8,20 +8,27 @@
 //!   made it. Forgetting a caller moves `horizon` to its last call.
 //! - A call that runs isn't forgotten before it ends.
 //! - All of this goes through a deep sleep, so that no call runs once before it and once after.
+//! - Finding a caller, learning whether one more call may run, and choosing who is forgotten take a number of steps
+//!   that grows with the logarithm of how many callers there are.
 
 mod memory;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+
+use litemap::LiteMap;
 
 use tenure_hal::Instant;
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{CallNumber, Finished, Fragment, FragmentSet, ReplyBody};
-use tenure_wire::{NoResult, PublicKey};
+use tenure_wire::{MachineId, NoResult, PublicKey};
 
 use crate::assembly::Assembly;
 use crate::budget::Budget;
 use crate::calls::REPEATS_PER_SECOND;
+use crate::config::Standing;
+use crate::places::{Ends, LeastMissed};
 use crate::rest::{RestingCaller, RestingCallers};
 use crate::session::Pair;
 use crate::{Config, IncomingCallHandle};
@@ -33,9 +40,52 @@ pub(crate) use memory::owners_reserve;
 /// All callers that are remembered.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Callers {
-    table: Vec<Caller>,
+    table: LiteMap<u64, Box<Caller>>,
+    by_key: LiteMap<Key, u64>,
+    pub(crate) least_missed: LeastMissed,
+    /// The sums of all of them but the one in [`Self::lent`], of which it is what it had before.
+    sums: Sums,
+    /// Those with calls of which parts are missing.
+    assembling: Vec<u64>,
+    /// The caller that was last lent to be changed.
+    lent: Option<u64>,
     next_id: u64,
     horizon: Instant,
+}
+
+/// The key that tells callers apart: the caller, the called machine and the incarnation.
+type Key = (PublicKey, MachineId, u64);
+
+/// The room that remembered calls take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    running: usize,
+    /// Bytes of calls of which parts are missing.
+    assemblies: usize,
+    /// Bytes of results.
+    results: usize,
+    /// Calls of which parts are missing.
+    incomplete: usize,
+}
+
+impl Sums {
+    fn plus(self, more: Self) -> Self {
+        Self {
+            running: self.running + more.running,
+            assemblies: self.assemblies + more.assemblies,
+            results: self.results + more.results,
+            incomplete: self.incomplete + more.incomplete,
+        }
+    }
+
+    fn minus(self, less: Self) -> Self {
+        Self {
+            running: self.running.saturating_sub(less.running),
+            assemblies: self.assemblies.saturating_sub(less.assemblies),
+            results: self.results.saturating_sub(less.results),
+            incomplete: self.incomplete.saturating_sub(less.incomplete),
+        }
+    }
 }
 
 /// One incarnation of one peer, as a caller.
@@ -57,6 +107,8 @@ pub(crate) struct Caller {
     /// Whether the last call that it sent in parts never became whole.
     abandons_calls: bool,
     calls: Vec<RememberedCall>,
+    /// Its part of [`Callers::sums`].
+    counted: Sums,
 }
 
 /// One call that came in.
@@ -161,14 +213,21 @@ pub(crate) struct Forgotten {
 impl Callers {
     /// No callers; nothing is known of what was before `now`.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { table: Vec::new(), next_id: 0, horizon: now }
+        Self {
+            table: LiteMap::new(),
+            by_key: LiteMap::new(),
+            least_missed: LeastMissed::default(),
+            sums: Sums::default(),
+            assembling: Vec::new(),
+            lent: None,
+            next_id: 0,
+            horizon: now,
+        }
     }
 
     /// Since when no executed call of this caller is forgotten.
     pub(crate) fn complete_since(&self, pair: &Pair, incarnation: u64) -> Instant {
-        self.position(pair, incarnation)
-            .and_then(|position| self.table.get(position))
-            .map_or(self.horizon, |caller| caller.complete_since)
+        self.get(pair, incarnation).map_or(self.horizon, |caller| caller.complete_since)
     }
 
     /// Since when no executed call of any caller is forgotten.
@@ -178,100 +237,124 @@ impl Callers {
 
     /// Whether a call of this caller is running.
     pub(crate) fn is_running(&self, pair: &Pair, incarnation: u64) -> bool {
-        self.position(pair, incarnation)
-            .and_then(|position| self.table.get(position))
-            .is_some_and(|caller| caller.running() > 0)
+        self.get(pair, incarnation).is_some_and(|caller| caller.running() > 0)
     }
 
     /// The caller, if it is known.
     pub(crate) fn find(&mut self, pair: &Pair, incarnation: u64) -> Option<&mut Caller> {
-        let position = self.position(pair, incarnation)?;
-        self.table.get_mut(position)
+        let id = *self.by_key.get(&key_of(pair, incarnation))?;
+        self.by_id(id)
     }
 
     /// The caller with that id.
     pub(crate) fn by_id(&mut self, id: u64) -> Option<&mut Caller> {
-        self.table.iter_mut().find(|caller| caller.id == id)
+        self.settle();
+        let caller = self.table.get_mut(&id)?;
+        self.lent = Some(id);
+        Some(caller)
     }
 
     /// Whether the caller is known, or there is room for it.
     pub(crate) fn has_room(&self, config: &Config, pair: &Pair, incarnation: u64) -> bool {
-        self.table.len() < config.callers_max || self.position(pair, incarnation).is_some()
+        self.table.len() < config.callers_max || self.get(pair, incarnation).is_some()
     }
 
     /// The caller, made known if it wasn't. The caller of this has seen to it that there is room.
     pub(crate) fn know(&mut self, now: Instant, pair: Pair, incarnation: u64) -> &mut Caller {
-        let position = self.position(&pair, incarnation).unwrap_or_else(|| {
+        self.settle();
+        let id = self.by_key.get(&key_of(&pair, incarnation)).copied().unwrap_or_else(|| {
             self.next_id += 1;
-            self.table.push(Caller {
-                id: self.next_id,
+            self.by_key.insert(key_of(&pair, incarnation), self.next_id);
+            // Its standing isn't known here; it is looked up when its turn to be forgotten comes.
+            self.least_missed.add((Standing::Stranger, true, now), self.next_id);
+            self.next_id
+        });
+        self.lent = Some(id);
+        let horizon = self.horizon;
+        self.table.entry(id).or_insert_with(|| {
+            Box::new(Caller {
+                id,
                 pair,
                 incarnation,
-                complete_since: self.horizon,
+                complete_since: horizon,
                 finished: Finished::below(CallNumber(0)),
                 last_call: None,
                 last_used: now,
                 repeats: Budget::new(now, REPEATS_PER_SECOND),
                 abandons_calls: false,
                 calls: Vec::new(),
-            });
-            self.table.len() - 1
-        });
-        &mut self.table[position]
+                counted: Sums::default(),
+            })
+        })
     }
 
-    /// Forgets the caller that is missed least: not the owner, if it can be helped; one that waits for
-    /// nothing if there is one; and among those the one not heard for longest. `None` if calls of all
-    /// of them are running.
-    pub(crate) fn forget_one(&mut self, config: &Config) -> Option<Forgotten> {
-        let position = self
-            .table
-            .iter()
-            .enumerate()
-            .filter(|(_, caller)| caller.running() == 0)
-            .min_by_key(|(_, caller)| {
-                let is_owner = config.is_owner(&caller.pair.peer);
-                (is_owner, !caller.calls.is_empty(), caller.last_used)
-            })
-            .map(|(position, _)| position)?;
-        Some(self.forget(position))
+    /// Forgets the caller that is missed least, for one of that standing: no favoured one for a stranger, and not the
+    /// owner, if it can be helped; one that waits for nothing if there is one; and among those the one not heard for
+    /// longest. `None` if calls of all of them are running.
+    pub(crate) fn forget_one(&mut self, config: &Config, by: Standing) -> Option<Forgotten> {
+        self.settle();
+        let table = &self.table;
+        let rank_of = |id| {
+            let caller = table.get(&id)?;
+            let ends = match (caller.counted.running, caller.calls.is_empty()) {
+                (0, true) => Ends::Yes,
+                (0, false) => Ends::AtWorst,
+                (_, _) => Ends::No,
+            };
+            Some(((config.standing(&caller.pair.peer), true, caller.last_used), ends))
+        };
+        let id = self.least_missed.choose(by, &rank_of)?;
+        self.forget(id)
     }
 
     /// Forgets all callers of a machine that is gone, running calls included.
     pub(crate) fn forget_machine(&mut self, is_gone: impl Fn(&Pair) -> bool) -> Vec<Forgotten> {
-        let mut forgotten = Vec::new();
-        while let Some(position) = self.table.iter().position(|caller| is_gone(&caller.pair)) {
-            forgotten.push(self.forget(position));
-        }
-        forgotten
+        self.settle();
+        let gone = self.table.iter().filter(|(_, caller)| is_gone(&caller.pair));
+        let gone: Vec<u64> = gone.map(|(id, _)| *id).collect();
+        gone.into_iter().filter_map(|id| self.forget(id)).collect()
     }
 
     /// How many calls are running, of all callers.
     #[cfg(test)]
     pub(crate) fn running(&self) -> usize {
-        self.table.iter().map(Caller::running).sum()
+        self.sums().running
     }
 
     /// How many callers are remembered.
-    #[cfg(test)]
-    pub(crate) fn remembered(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
     /// Whether one more call of `peer` may run. The owner's run beside [`Config::running_max`].
     pub(crate) fn may_run(&self, config: &Config, peer: &PublicKey) -> bool {
         if is_planted(Weakness::WaitingCallersUncounted) {
-            return self.table.iter().map(Caller::running).sum::<usize>() < config.running_max;
+            return self.sums().running < config.running_max;
         }
-        let is_owner = config.is_owner(peer);
-        let alike = self.table.iter().filter(|one| config.is_owner(&one.pair.peer) == is_owner);
-        let running_max = if is_owner { config.running_per_caller_max } else { config.running_max };
-        alike.map(Caller::running).sum::<usize>() < running_max
+        let owners = self.owners(config).map(Caller::running).sum::<usize>();
+        if config.is_owner(peer) {
+            return owners < config.running_per_caller_max;
+        }
+        self.sums().running.saturating_sub(owners) < config.running_max
+    }
+
+    /// The owner's incarnations.
+    fn owners(&self, config: &Config) -> impl Iterator<Item = &Caller> {
+        let first = config.owner.map(|owner| (owner, MachineId([0; 12]), 0));
+        let first =
+            first.map(|key| self.by_key.find_index(&key).unwrap_or_else(|position| position));
+        let known = first.into_iter().flat_map(move |first| {
+            (first..self.by_key.len()).map_while(move |position| self.by_key.get_indexed(position))
+        });
+        let owners = known.take_while(move |((peer, ..), _)| config.is_owner(peer));
+        owners.filter_map(move |(_, id)| self.table.get(id).map(|caller| &**caller))
     }
 
     /// Drops the fragments of calls that have stood still, or taken, for too long.
     pub(crate) fn expire_assemblies(&mut self, config: &Config, now: Instant) {
-        for caller in &mut self.table {
+        self.settle();
+        for id in self.assembling.clone() {
+            let Some(caller) = self.by_id(id) else { continue };
             let before = caller.calls.len();
             caller.calls.retain(|call| match &call.state {
                 State::Assembling(incoming) => now < incoming.expires_at(config),
@@ -287,32 +370,38 @@ impl Callers {
             State::Assembling(incoming) => Some(incoming.expires_at(config)),
             State::Running | State::Done(_) => None,
         };
-        self.table.iter().flat_map(|caller| &caller.calls).filter_map(expiry).min()
+        let callers = self.assembling.iter().chain(&self.lent).filter_map(|id| self.table.get(id));
+        callers.flat_map(|caller| &caller.calls).filter_map(expiry).min()
     }
 
     /// The memory that parameters and results take.
     pub(crate) fn bytes_taken(&self) -> usize {
-        self.table.iter().map(Caller::bytes_taken).sum()
+        let Sums { assemblies, results, .. } = self.sums();
+        assemblies + results
     }
 
     /// The memory that all callers' calls take, beside the table of callers itself.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let calls: usize = self.table.iter().map(|caller| caller.calls.capacity()).sum();
+        let calls: usize = self.table.iter().map(|(_, caller)| caller.calls.capacity()).sum();
         calls * size_of::<RememberedCall>() + self.bytes_taken()
     }
 
     /// Forgets calls that ended, as if nobody could ask for their results again.
     #[cfg(forgetful)]
     pub(crate) fn forget_ended(&mut self) {
-        for caller in &mut self.table {
+        let all: Vec<u64> = self.table.iter().map(|(id, _)| *id).collect();
+        for id in all {
+            let Some(caller) = self.by_id(id) else { continue };
             caller.calls.retain(|call| !matches!(call.state, State::Done(_)));
         }
     }
 
     /// Names every call that runs, and the session by which its caller last asked for it.
     pub(crate) fn all_running(&self) -> Vec<(IncomingCallHandle, SessionIndex)> {
-        let calls =
-            self.table.iter().flat_map(|caller| caller.calls.iter().map(|call| (caller.id, call)));
+        let calls = self
+            .table
+            .iter()
+            .flat_map(|(_, caller)| caller.calls.iter().map(|call| (caller.id, call)));
         let running = calls.filter(|(_, call)| matches!(call.state, State::Running));
         let named = running.map(|(caller, call)| {
             (IncomingCallHandle { caller, number: call.number }, call.session)
@@ -328,7 +417,7 @@ impl Callers {
             State::Running => Some((call.number, None)),
             State::Done(kept) => Some((call.number, Some(kept.body.clone()))),
         };
-        let callers = self.table.iter().map(|caller| RestingCaller {
+        let callers = self.table.iter().map(|(_, caller)| RestingCaller {
             id: caller.id,
             local: caller.pair.local,
             peer: caller.pair.peer,
@@ -367,31 +456,70 @@ impl Callers {
             repeats: Budget::new(now, REPEATS_PER_SECOND),
             abandons_calls: false,
             calls: caller.calls.into_iter().map(call).collect(),
+            counted: Sums::default(),
         });
-        Self {
-            table: callers.collect(),
-            next_id: rest.next_id,
-            horizon: Instant::from_micros(rest.horizon_us),
+        let mut woken = Self::new(Instant::from_micros(rest.horizon_us));
+        woken.next_id = rest.next_id;
+        for caller in callers {
+            let id = caller.id;
+            woken.by_key.insert(key_of(&caller.pair, caller.incarnation), id);
+            woken.least_missed.add((Standing::Stranger, true, caller.last_used), id);
+            woken.table.insert(id, Box::new(caller));
+            woken.settle();
+            woken.lent = Some(id);
+        }
+        woken.settle();
+        woken
+    }
+
+    fn get(&self, pair: &Pair, incarnation: u64) -> Option<&Caller> {
+        let id = self.by_key.get(&key_of(pair, incarnation))?;
+        self.table.get(id).map(|caller| &**caller)
+    }
+
+    /// The sums of all callers.
+    fn sums(&self) -> Sums {
+        match self.lent.and_then(|id| self.table.get(&id)) {
+            Some(caller) => self.sums.minus(caller.counted).plus(caller.sums()),
+            None => self.sums,
         }
     }
 
-    fn position(&self, pair: &Pair, incarnation: u64) -> Option<usize> {
-        self.table
-            .iter()
-            .position(|caller| caller.pair == *pair && caller.incarnation == incarnation)
+    /// Counts what the caller that was lent has now.
+    fn settle(&mut self) {
+        let Some(id) = self.lent.take() else { return };
+        let Some(caller) = self.table.get_mut(&id) else { return };
+        let (before, now) = (caller.counted, caller.sums());
+        caller.counted = now;
+        self.sums = self.sums.minus(before).plus(now);
+        match (before.incomplete > 0, now.incomplete > 0) {
+            (false, true) => self.assembling.push(id),
+            (true, false) => self.assembling.retain(|one| *one != id),
+            (true, true) | (false, false) => {}
+        }
     }
 
-    fn forget(&mut self, position: usize) -> Forgotten {
-        let caller = self.table.swap_remove(position);
+    fn forget(&mut self, id: u64) -> Option<Forgotten> {
+        self.settle();
+        let caller = self.table.remove(&id)?;
+        self.by_key.remove(&key_of(&caller.pair, caller.incarnation));
+        self.sums = self.sums.minus(caller.counted);
+        self.assembling.retain(|one| *one != id);
+        let table = &self.table;
+        self.least_missed.drop_gone(table.len(), &|id| table.contains_key(&id));
         if let Some(last_call) = caller.last_call {
             self.horizon = self.horizon.max(last_call);
         }
-        Forgotten {
+        Some(Forgotten {
             pair: caller.pair,
             incarnation: caller.incarnation,
             last_call: caller.last_call,
-        }
+        })
     }
+}
+
+fn key_of(pair: &Pair, incarnation: u64) -> Key {
+    (pair.peer, pair.local, incarnation)
 }
 
 /// The room that the rest of the endpoint leaves for one caller.
@@ -637,6 +765,23 @@ impl Caller {
 
     fn running(&self) -> usize {
         self.calls.iter().filter(|call| matches!(call.state, State::Running)).count()
+    }
+
+    /// The room that its calls take.
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for call in &self.calls {
+            let bytes = call.bytes_taken();
+            match &call.state {
+                State::Assembling(_) => {
+                    sums.assemblies += bytes;
+                    sums.incomplete += 1;
+                }
+                State::Running => sums.running += 1,
+                State::Done(_) => sums.results += bytes,
+            }
+        }
+        sums
     }
 }
 

@@ -1,5 +1,6 @@
 //! The limits of an endpoint, with strict defaults.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -31,6 +32,9 @@ pub struct Config {
     /// The key that the device's owner calls with. What strangers can use up is kept for it or given
     /// back to it: handshakes, sessions, memory for calls, room among those that are executed.
     pub owner: Option<PublicKey>,
+    /// Peers that are known: where there is no room, strangers make room for strangers alone. In order, each once;
+    /// [`Endpoint::favour`](crate::Endpoint::favour) changes them.
+    pub favoured: Vec<PublicKey>,
     /// Machines that this endpoint speaks for.
     pub machines_max: usize,
     /// Sessions, with whomever and whoever opened them.
@@ -96,6 +100,7 @@ impl Default for Config {
             datagram_bytes_max: 1200,
             parameter_bytes_max: PARAMETER_BYTES_MAX,
             owner: None,
+            favoured: Vec::new(),
             machines_max: MACHINES_MAX,
             sessions_max: 24,
             half_open_max: 8,
@@ -148,6 +153,38 @@ impl Config {
             handshakes_per_second_max: 1_000,
             ..Self::default()
         }
+    }
+
+    /// Limits for a directory of that many devices and people who call it, so that none of them ends another's
+    /// session: each has one session and the next, and as many strangers have room beside them.
+    pub fn for_callers(callers: usize) -> Self {
+        let large = Self::large();
+        let as_many = |least: usize| least.max(callers.saturating_mul(2));
+        Self {
+            sessions_max: as_many(large.sessions_max).saturating_add(callers),
+            callers_max: as_many(large.callers_max),
+            accepted_initiations_max: as_many(large.accepted_initiations_max),
+            ..large
+        }
+    }
+}
+
+/// Whose a peer is, in the order in which they keep their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// Anybody.
+    Stranger,
+    /// One of [`Config::favoured`].
+    Favoured,
+    /// The owner.
+    Owner,
+}
+
+impl Standing {
+    /// Whether a peer of this standing may take the place of one of that. The owner's are the last to go, and a
+    /// device whose places are all the owner's still answers others.
+    pub(crate) fn may_end(self, whose: Self) -> bool {
+        self >= whose || whose == Self::Owner
     }
 }
 
@@ -218,6 +255,17 @@ impl Config {
     /// Whether that is the owner's key.
     pub(crate) fn is_owner(&self, peer: &PublicKey) -> bool {
         self.owner.as_ref() == Some(peer)
+    }
+
+    /// Whose that peer is.
+    pub(crate) fn standing(&self, peer: &PublicKey) -> Standing {
+        if self.is_owner(peer) {
+            Standing::Owner
+        } else if self.favoured.binary_search(peer).is_ok() {
+            Standing::Favoured
+        } else {
+            Standing::Stranger
+        }
     }
 
     /// How long the fragments are that this endpoint sends.

@@ -21,9 +21,10 @@ use crate::noise::Acquaintance;
 use crate::question::{QUESTIONS_MAX, Question};
 use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::{Pair, Session};
+use crate::sessions::Sessions;
 use crate::{
-    CallError, CallHandle, Config, EndpointError, Event, IdentifyHandle, IncomingCallHandle,
-    NoResult, OutgoingCall, PeerAddress, TooManyMachines,
+    CallError, CallHandle, Config, EndpointError, Event, Fullness, IdentifyHandle,
+    IncomingCallHandle, NoResult, OutgoingCall, PeerAddress, TooManyMachines,
 };
 
 mod called;
@@ -46,8 +47,12 @@ pub struct Endpoint<A> {
     /// Higher than the number of any call that was made.
     next_number: u64,
     gate: Gate,
-    sessions: Vec<Session<A>>,
+    sessions: Sessions<A>,
+    /// How often a session ended, or wasn't opened, for want of room.
+    sessions_full: u64,
     callers: Callers,
+    /// How often a caller was forgotten, or put off, for want of room.
+    callers_full: u64,
     peers: Vec<Peer<A>>,
     calls: Vec<Call<A>>,
     questions: Vec<Question<A>>,
@@ -80,6 +85,8 @@ struct Machine {
 struct Outbox<A> {
     queue: VecDeque<Queued<A>>,
     length_max: usize,
+    /// How many were lost because as many waited.
+    lost: u64,
     /// The bytes that were queued in the name of each machine since it was added.
     sent_bytes: LiteMap<MachineId, u64>,
 }
@@ -96,6 +103,7 @@ impl<A> Outbox<A> {
     /// place of the last that is for somebody else.
     fn push(&mut self, to: A, bytes: Vec<u8>, is_owners: bool) {
         if self.queue.len() >= self.length_max {
+            self.lost += 1;
             let last = self.queue.iter().rposition(|queued| !queued.is_owners);
             match last.filter(|_| is_owners) {
                 Some(position) => self.queue.remove(position),
@@ -138,6 +146,9 @@ impl<A: PeerAddress> Endpoint<A> {
         entropy: &mut dyn Entropy,
     ) -> Result<Self, EndpointError> {
         config.check().map_err(EndpointError::Config)?;
+        let mut config = config;
+        config.favoured.sort_unstable();
+        config.favoured.dedup();
         let mut gate = Gate::new(&config, now, entropy).map_err(EndpointError::Entropy)?;
         Ok(Self {
             machines: Vec::new(),
@@ -146,14 +157,17 @@ impl<A: PeerAddress> Endpoint<A> {
             next_handle: 1,
             next_number: 1,
             gate,
-            sessions: Vec::new(),
+            sessions: Sessions::new(),
+            sessions_full: 0,
             callers: Callers::new(now),
+            callers_full: 0,
             peers: Vec::new(),
             calls: Vec::new(),
             questions: Vec::new(),
             outbox: Outbox {
                 queue: VecDeque::new(),
                 length_max: config.queued_datagrams_max,
+                lost: 0,
                 sent_bytes: LiteMap::new(),
             },
             events: VecDeque::new(),
@@ -275,7 +289,9 @@ impl<A: PeerAddress> Endpoint<A> {
             self.finish(now, call.handle, Err(failure));
         }
         self.peers.retain(|peer| peer.pair.local != *machine);
-        self.sessions.retain(|session| session.pair.local != *machine);
+        let of_machine = self.sessions.iter().filter(|session| session.pair.local == *machine);
+        let of_machine: Vec<SessionIndex> = of_machine.map(|session| session.index).collect();
+        of_machine.into_iter().for_each(|index| self.sessions.remove(index));
     }
 
     /// Names the machine whose key this device tells to anybody who asks: its own.
@@ -287,6 +303,48 @@ impl<A: PeerAddress> Endpoint<A> {
     pub fn change_owner(&mut self, owner: PublicKey) {
         self.config.owner = Some(owner);
         self.machines.iter_mut().for_each(|machine| machine.owner_acquaintance = None);
+    }
+
+    /// Prefers a peer to strangers from now on, or no longer ([`Config::favoured`]).
+    pub fn favour(&mut self, peer: &PublicKey, is_favoured: bool) {
+        let favoured = &mut self.config.favoured;
+        match (favoured.binary_search(peer), is_favoured) {
+            (Err(position), true) => favoured.insert(position, *peer),
+            (Ok(position), false) => drop(favoured.remove(position)),
+            (Ok(_), true) | (Err(_), false) => {}
+        }
+    }
+
+    /// How full the tables are that peers fill.
+    pub fn fullness(&self) -> [Fullness; 4] {
+        let Self { config, sessions, callers, gate, outbox, .. } = self;
+        let (initiations, epochs_cut) = gate.remembered();
+        [
+            Fullness {
+                table: "sessions",
+                used: sessions.len(),
+                most: config.sessions_max,
+                times_full: self.sessions_full,
+            },
+            Fullness {
+                table: "callers",
+                used: callers.len(),
+                most: config.callers_max,
+                times_full: self.callers_full,
+            },
+            Fullness {
+                table: "initiations",
+                used: initiations,
+                most: config.accepted_initiations_max,
+                times_full: epochs_cut,
+            },
+            Fullness {
+                table: "datagrams",
+                used: outbox.queue.len(),
+                most: outbox.length_max,
+                times_full: outbox.lost,
+            },
+        ]
     }
 
     /// The current epoch. It changes now and then: compare before publishing.
@@ -429,7 +487,7 @@ impl<A: PeerAddress> Endpoint<A> {
 
     /// Whose a datagram is, for somebody who carries datagrams of another endpoint too.
     pub fn whose(&self, datagram: &[u8]) -> Whose {
-        let is_here = |index: SessionIndex| self.sessions.iter().any(|it| it.index == index);
+        let is_here = |index: SessionIndex| self.sessions.get(index).is_some();
         let is_own = match Datagram::parse(datagram) {
             Ok(Datagram::Response(response)) => self.awaits_response(response.receiver),
             Ok(Datagram::Data(data)) => is_here(data.receiver),
@@ -448,11 +506,8 @@ impl<A: PeerAddress> Endpoint<A> {
         data: &Data<'_>,
     ) {
         let config = &self.config;
-        let session = self
-            .sessions
-            .iter_mut()
-            .find(|session| session.index == data.receiver && !session.is_over(config, now));
-        let Some(session) = session else {
+        let session = self.sessions.get_mut(data.receiver);
+        let Some(session) = session.filter(|session| !session.is_over(config, now)) else {
             if self.gate.may_refuse(now) {
                 let refusal = Refusal { reason: RefusalReason::NoSuchSession, echo: data.echo() };
                 self.outbox.push_unasked(from, refusal.to_bytes().to_vec());
@@ -537,13 +592,11 @@ impl<A: PeerAddress> Endpoint<A> {
         let peers = self.peers.iter().flat_map(|peer| {
             [peer.acknowledge_at, peer.handshake.as_ref().map(|handshake| handshake.next_at)]
         });
-        let sessions =
-            self.sessions.iter().map(|session| session.created + self.config.session_lifetime);
         let questions = self.questions.iter().map(Question::next_at);
         calls
             .chain(peers)
             .flatten()
-            .chain(sessions)
+            .chain(self.sessions.next_over(&self.config))
             .chain(questions)
             .chain(self.callers.next_expiry(&self.config))
             .min()
@@ -570,7 +623,7 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     fn session(&self, index: SessionIndex) -> Option<&Session<A>> {
-        self.sessions.iter().find(|session| session.index == index)
+        self.sessions.get(index)
     }
 
     fn peer(&mut self, pair: &Pair) -> Option<&mut Peer<A>> {
@@ -647,15 +700,13 @@ enum Delivery {
 /// heard.
 fn seal<A: PeerAddress>(
     config: &Config,
-    sessions: &mut [Session<A>],
+    sessions: &mut Sessions<A>,
     outbox: &mut Outbox<A>,
     index: SessionIndex,
     route: Option<&A>,
     message: &Message<'_>,
 ) -> Delivery {
-    let Some(session) = sessions.iter_mut().find(|session| session.index == index) else {
-        return Delivery::Withheld;
-    };
+    let Some(session) = sessions.get_mut(index) else { return Delivery::Withheld };
     let Some(datagram) = session.seal(config, message) else { return Delivery::Withheld };
     let to = match route {
         Some(route) => route.clone(),
@@ -663,6 +714,9 @@ fn seal<A: PeerAddress>(
         None => return Delivery::Withheld,
     };
     let Pair { local, peer } = session.pair;
+    if session.is_used_up(config) {
+        sessions.note_used_up(index);
+    }
     outbox.push_for(&local, to, datagram, config.is_owner(&peer));
     Delivery::Sent
 }

@@ -47,6 +47,19 @@ impl IncomingCallHandle {
     }
 }
 
+/// How full a table of an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fullness {
+    /// Its name: that of the things in it.
+    pub table: &'static str,
+    /// How many there are.
+    pub used: usize,
+    /// How many there may be.
+    pub most: usize,
+    /// How often one made room for another, or got none, since the start.
+    pub times_full: u64,
+}
+
 /// Names a question for a device's identity, until its [`Event::Identified`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentifyHandle(pub(crate) u64);

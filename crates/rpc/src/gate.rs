@@ -25,6 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::budget::Budget;
 use crate::noise::proof;
+use crate::places::Index;
 use crate::{Config, PeerAddress};
 use shares::{HOSTS, REHASH_PERIOD, Share, Shares};
 
@@ -46,6 +47,13 @@ pub(crate) struct Gate {
     epoch_lifetime: Duration,
     previous: Option<PreviousEpoch>,
     accepted: VecDeque<Accepted>,
+    /// The numbers of those in [`Self::accepted`], by the beginning of what tells them apart; anybody's datagram is
+    /// looked up here.
+    by_echo: Index,
+    /// How many were forgotten, which is the number of the first.
+    forgotten: u64,
+    /// How many of them were forgotten for want of room, and ended an epoch.
+    epochs_cut: u64,
     accepted_max: usize,
     for_anybody: Budget,
     shares: Shares,
@@ -129,6 +137,9 @@ impl Gate {
             epoch_lifetime: config.epoch_lifetime,
             previous: None,
             accepted: VecDeque::new(),
+            by_echo: Index::default(),
+            forgotten: 0,
+            epochs_cut: 0,
             accepted_max: config.accepted_initiations_max,
             for_anybody: Budget::new(now, config.handshakes_per_second),
             shares: Shares::new(config.handshakes_per_second_max),
@@ -189,7 +200,10 @@ impl Gate {
         echo: &Echo,
         is_shown: bool,
     ) -> Option<Repeated> {
-        let accepted = self.accepted.iter().find(|accepted| accepted.echo == *echo)?;
+        let accepted = self.by_echo.of(beginning(echo)).find_map(|number| {
+            let place = usize::try_from(number.checked_sub(self.forgotten)?).ok()?;
+            self.accepted.get(place).filter(|accepted| accepted.echo == *echo)
+        })?;
         let response = || accepted.response.clone();
         let goes_anywhere = is_planted(Weakness::ResponsesGoAnywhere);
         Some(if goes_anywhere || accepted.from == self.address_code(from) {
@@ -270,14 +284,23 @@ impl Gate {
         let from = self.address_code(from);
         while self.accepted.len() >= self.accepted_max {
             let Some(oldest) = self.accepted.pop_front() else { break };
+            self.by_echo.remove(beginning(&oldest.echo), self.forgotten);
+            self.forgotten += 1;
             if oldest.epoch == self.epoch {
+                self.epochs_cut += 1;
                 self.begin_epoch(now);
             }
             self.previous.take_if(|previous| previous.epoch == oldest.epoch);
         }
         // An initiation of an epoch that just ended may stay here: it is refused anyway once it is
         // dropped.
+        self.by_echo.insert(beginning(&echo), self.forgotten + self.accepted.len() as u64);
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
+    }
+
+    /// How many initiations are remembered, and how often one was forgotten while it counted.
+    pub(crate) fn remembered(&self) -> (usize, u64) {
+        (self.accepted.len(), self.epochs_cut)
     }
 
     /// The state that distinguishes gates in the model: epochs and remembered initiations.
@@ -373,6 +396,12 @@ impl Gate {
 
 fn cookie_period(now: Instant) -> u64 {
     now.as_micros() / COOKIE_PERIOD.as_micros() as u64
+}
+
+/// The first bytes of an initiation's mark: a part of a public key, which nobody chooses at will.
+fn beginning(echo: &Echo) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = echo.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn truncated<const N: usize>(code: &[u8; 32]) -> [u8; N] {

@@ -77,17 +77,19 @@ mod gate;
 mod model;
 mod noise;
 mod peer_address;
+mod places;
 mod question;
 mod rest;
 mod round_trip;
 mod session;
+mod sessions;
 mod window;
 
 pub use config::{Config, ConfigError};
 pub use endpoint::{Endpoint, Whose};
 pub use event::{
-    CallError, CallHandle, EndpointError, Event, IdentifyHandle, Identity, IncomingCallHandle,
-    OutgoingCall, TooManyMachines,
+    CallError, CallHandle, EndpointError, Event, Fullness, IdentifyHandle, Identity,
+    IncomingCallHandle, OutgoingCall, TooManyMachines,
 };
 pub use peer_address::PeerAddress;
 pub use rest::Rest;

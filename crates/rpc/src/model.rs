@@ -26,6 +26,7 @@ use tenure_wire::{MachineId, PublicKey};
 use crate::Config;
 use crate::callers::{Allowance, Callers, Verdict};
 use crate::calls::may_send;
+use crate::config::Standing;
 use crate::endpoint::opening::remembers_since;
 use crate::gate::{Acceptance, Admission, Gate};
 use crate::session::Pair;
@@ -303,7 +304,9 @@ impl Bounds {
 
     fn called_forgets(&self, world: &mut World) {
         world.counts.forgets += 1;
-        let Some(forgotten) = world.callers.forget_one(&config()) else { return };
+        let Some(forgotten) = world.callers.forget_one(&config(), Standing::Stranger) else {
+            return;
+        };
         if !self.is_cut(Leg::EpochEndsWithMemory) {
             world.gate.forgot(world.now, forgotten.last_call);
         }

@@ -113,7 +113,7 @@ pub(crate) struct Opening<A> {
     pub(crate) keys: Established,
 }
 
-impl<A: Clone + PartialEq> Session<A> {
+impl<A> Session<A> {
     pub(crate) fn new(now: Instant, opening: Opening<A>) -> Self {
         Self {
             index: opening.index,
@@ -137,7 +137,12 @@ impl<A: Clone + PartialEq> Session<A> {
 
     /// Whether it may be used no longer.
     pub(crate) fn is_over(&self, config: &Config, now: Instant) -> bool {
-        now.since(self.created) >= config.session_lifetime || self.sent >= messages_max(config)
+        now.since(self.created) >= config.session_lifetime || self.is_used_up(config)
+    }
+
+    /// Whether it has sent as much as it may.
+    pub(crate) fn is_used_up(&self, config: &Config) -> bool {
+        self.sent >= messages_max(config)
     }
 
     /// Whether it is time for another.
@@ -180,7 +185,10 @@ impl<A: Clone + PartialEq> Session<A> {
     }
 
     /// Takes note of where an authentic datagram came from. Returns whether the peer has moved.
-    pub(crate) fn heard(&mut self, now: Instant, from: &A, length: usize, newest: bool) -> bool {
+    pub(crate) fn heard(&mut self, now: Instant, from: &A, length: usize, newest: bool) -> bool
+    where
+        A: Clone + PartialEq,
+    {
         self.last_heard = now;
         if *from == self.route {
             if !self.confirmed && !self.response_elsewhere {

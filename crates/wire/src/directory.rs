@@ -109,6 +109,8 @@ pub enum Refusal {
     Succession,
     /// The record's format is of a version that isn't read here.
     Version,
+    /// The device's owner revoked it.
+    Revoked,
 }
 
 impl core::fmt::Display for Refusal {
@@ -123,6 +125,7 @@ impl core::fmt::Display for Refusal {
             Self::Stale => "a newer record is known",
             Self::Expired => "the record has expired or lasts too long",
             Self::Full => "the directory is full",
+            Self::Revoked => "the device's owner revoked it",
             Self::Quota => {
                 "the directory takes no more devices of this owner, or from this address"
             }

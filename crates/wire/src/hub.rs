@@ -211,6 +211,8 @@ pub enum HubRefusal {
     Stranger,
     /// No step of a rollout that is under way on the device needs that package.
     NotNeeded,
+    /// The key is known as a tenant alone, which opens less than the token that it asks for.
+    TenantAlone,
 }
 
 impl core::fmt::Display for HubRefusal {
@@ -229,6 +231,7 @@ impl core::fmt::Display for HubRefusal {
             Self::TooLong => "the answer doesn't fit; ask for less at once",
             Self::Stranger => "the caller is no device that is listed at this hub",
             Self::NotNeeded => "no rollout that is under way on the device needs that package",
+            Self::TenantAlone => "the key owns no device at this hub; as a tenant it gets tokens with the scopes read, receipts and passes",
         })
     }
 }

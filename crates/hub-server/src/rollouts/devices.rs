@@ -4,9 +4,11 @@ use http::StatusCode;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tenure_wire::Version;
 
 use super::gates::Verdict;
-use super::{Rollout, is_kept, now};
+use super::states::DeviceEvent;
+use super::{DeviceState, Rollout, State, is_kept, now};
 use crate::exchange::{Exchange, Reply};
 
 /// The most devices that one answer names.
@@ -15,19 +17,28 @@ const AT_ONCE: i64 = 16;
 pub(super) const AGAIN_S: i64 = 20;
 /// How long after its soak a device may owe the reports that its gates need, in seconds.
 const UNTOLD_S: i64 = 600;
+/// The longest reason that is kept.
+const REASON_CHARS_MAX: usize = 200;
 
 /// The body of `POST …/devices/NAME`: what the command saw on the device.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "saw")]
 pub(super) enum Saw {
     /// It will be updated now; its machine has the package `has`, or there is none.
-    Before { has: String },
+    Before {
+        has: String,
+        /// The version of that package, if the machine is one.
+        #[serde(default)]
+        version: Option<Version>,
+    },
     /// The machine, as the device lists it.
     Machine { has: String, faults: i64, state: String, repute: String },
     /// The device refused the package.
     Refused { reason: String },
-    /// It couldn't be reached, or holds no such machine.
+    /// It couldn't be reached.
     Missing { reason: String },
+    /// Its machine isn't one that the plan updates, until its owner does something.
+    Held { reason: String },
     /// The device itself says that it holds no such machine.
     #[serde(skip)]
     None { reason: String },
@@ -35,7 +46,7 @@ pub(super) enum Saw {
 
 /// A device's part in a rollout.
 pub(super) struct Part {
-    pub(super) state: String,
+    pub(super) state: DeviceState,
     pub(super) was: Option<String>,
     faults_before: i64,
     updated_unix_s: Option<i64>,
@@ -55,45 +66,62 @@ pub(super) fn next(
     }
     // Devices to roll back and to look at come before any further update; none beyond the stage or the end.
     // The one tried longest ago comes first, so that devices that are offline keep no other waiting.
-    let query = "SELECT device, state, was FROM rollout_devices WHERE rollout = ?1 \
-         AND (tried_unix_s IS NULL OR tried_unix_s <= ?2 OR state = 'soaking') AND ( \
-         (?3 = 'rolling back' AND state = 'reverting') OR \
-         (?3 IN ('running', 'paused') AND state = 'soaking') OR \
-         (?3 = 'running' AND state = 'updating') OR \
-         (?3 = 'running' AND state = 'waiting' AND position < ?4 AND ?5 < ?6)) \
-         ORDER BY state = 'waiting', state = 'updating', ifnull(tried_unix_s, 0), position LIMIT ?7";
-    let mut statement = connection.prepare_cached(query)?;
-    let chosen = params![
-        rollout.id,
-        now - AGAIN_S,
-        rollout.state,
-        rollout.reach(),
-        now,
-        rollout.ends_unix_s,
-        AT_ONCE
+    let may_update = rollout.state == State::Running;
+    let may_begin = may_update && now < rollout.ends_unix_s;
+    let is_watched = matches!(rollout.state, State::Running | State::Paused);
+    let (tried_long_ago, ever) = ("<= ?3", "<= 9223372036854775807");
+    let groups = [
+        (rollout.state == State::RollingBack, DeviceState::Reverting, "IS NULL"),
+        (rollout.state == State::RollingBack, DeviceState::Reverting, tried_long_ago),
+        (is_watched, DeviceState::Soaking, "IS NULL"),
+        (is_watched, DeviceState::Soaking, ever),
+        (may_update, DeviceState::Updating, "IS NULL"),
+        (may_update, DeviceState::Updating, tried_long_ago),
+        (may_begin, DeviceState::Waiting, "IS NULL"),
+        (may_begin, DeviceState::Waiting, tried_long_ago),
     ];
+    let mut tasks: Vec<(String, &str, String)> = Vec::new();
+    for (is_asked, state, tried) in groups {
+        let left = AT_ONCE - tasks.len() as i64;
+        if is_asked && left > 0 {
+            tasks.extend(due(connection, rollout, state, tried, now - AGAIN_S, left)?);
+        }
+    }
+    // Neither a look nor an update claims anything.
+    for (device, ..) in tasks.iter().filter(|(_, action, _)| *action == "revert") {
+        tried(connection, rollout, device, now)?;
+    }
+    Ok(Reply::json(StatusCode::OK, &named(rollout, &tasks)))
+}
+
+/// The devices in that state that are due, the one tried longest ago first, at most so many: what is to be done there,
+/// and with which package.
+fn due(
+    connection: &Connection,
+    rollout: &Rollout,
+    state: DeviceState,
+    tried: &str,
+    tried_by: i64,
+    most: i64,
+) -> Result<Vec<(String, &'static str, String)>, rusqlite::Error> {
+    // Each is a stretch of one index, so that no device is looked at that isn't due.
+    let query = format!(
+        "SELECT device, was FROM rollout_devices WHERE rollout = ?1 AND state = ?2 AND tried_unix_s {tried} \
+         AND position < ?4 AND ?3 = ?3 ORDER BY tried_unix_s, position LIMIT ?5"
+    );
+    let mut statement = connection.prepare_cached(&query)?;
+    let reach = if state == DeviceState::Waiting { rollout.reach() } else { i64::MAX };
     let target = rollout.package_digest.as_str();
     let task = |row: &rusqlite::Row<'_>| {
-        let (device, state): (String, String) = (row.get(0)?, row.get(1)?);
-        let was: Option<String> = row.get(2)?;
-        let (action, package) = match state.as_str() {
-            "reverting" => ("revert", was.unwrap_or_default()),
-            "soaking" => ("look", target.to_string()),
+        let (device, was): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+        let (action, package) = match state {
+            DeviceState::Reverting => ("revert", was.unwrap_or_default()),
+            DeviceState::Soaking => ("look", target.to_string()),
             _ => ("update", target.to_string()),
         };
         Ok((device, action, package))
     };
-    let tasks: Vec<(String, &str, String)> =
-        statement.query_map(chosen, task)?.collect::<Result<_, _>>()?;
-    let tried = "UPDATE rollout_devices SET tried_unix_s = ?3 WHERE rollout = ?1 AND device = ?2";
-    let mut tried = connection.prepare_cached(tried)?;
-    for (device, action, _) in &tasks {
-        // A look claims nothing.
-        if *action == "revert" {
-            tried.execute(params![rollout.id, device, now])?;
-        }
-    }
-    Ok(Reply::json(StatusCode::OK, &named(rollout, &tasks)))
+    statement.query_map(params![rollout.id, state, tried_by, reach, most], task)?.collect()
 }
 
 /// The answer that names `tasks`: a device, what is to be done, and with which package.
@@ -101,7 +129,7 @@ fn named(rollout: &Rollout, tasks: &[(String, &str, String)]) -> Value {
     let object = |(device, action, package): &(String, &str, String)| json!({ "device": device, "action": action, "package": package });
     let tasks: Vec<Value> = tasks.iter().map(object).collect();
     json!({
-        "state": rollout.state,
+        "state": rollout.state.word(),
         "reason": rollout.reason,
         "is_over": rollout.is_over(),
         "machine": rollout.machine,
@@ -139,58 +167,129 @@ pub(super) fn see(
         return Ok(Reply::problem(StatusCode::NOT_FOUND, "that device isn't in this rollout"));
     };
     let now = now(exchange);
-    let set = |state: &str, reason: &str| {
-        let update = "UPDATE rollout_devices SET state = ?3, reason = ?4, tried_unix_s = ?5 \
-             WHERE rollout = ?1 AND device = ?2";
-        let reason: String = reason.chars().take(200).collect();
-        let row = params![rollout.id, device, state, reason, now];
-        connection.prepare_cached(update)?.execute(row).map(drop)
+    let happens = |event: DeviceEvent, reason: &str| -> Result<(), rusqlite::Error> {
+        enter(connection, rollout, device, part.state, event, reason)?;
+        tried(connection, rollout, device, now)
+    };
+    let waits_for = |reason: &str| -> Result<(), rusqlite::Error> {
+        let is_reached = part.state == DeviceState::Waiting && part.position < rollout.reach();
+        let held = if is_reached { reason } else { "" };
+        note(connection, rollout, device, reason, held)?;
+        tried(connection, rollout, device, now)
     };
     match saw {
-        Saw::Before { has } => {
+        Saw::Before { has, version } => {
             if !may_begin(rollout, &part, now) {
-                let text =
-                    format!("the device is {} in a rollout that is {}", part.state, rollout.state);
+                let (state, of) = (part.state.word(), rollout.state.word());
+                let text = format!("the device is {state} in a rollout that is {of}");
                 return Ok(Reply::problem(StatusCode::CONFLICT, &text));
             }
             if !has.is_empty()
                 && *has != rollout.package_digest
                 && !is_kept(connection, &exchange.who, has)?
             {
-                let reason = "its package isn't in the registry, so it couldn't be rolled back";
-                set("waiting", reason)?;
-                return Ok(Reply::problem(StatusCode::CONFLICT, reason));
+                let which = match version {
+                    Some(version) => format!("{} {version}", rollout.machine),
+                    None => format!("the package {has}"),
+                };
+                let reason = format!("{which}, which runs there, isn't in the registry: push it");
+                waits_for(&reason)?;
+                return Ok(Reply::problem(StatusCode::CONFLICT, &reason));
             }
             let update = "UPDATE rollout_devices SET was = coalesce(was, ?3) WHERE rollout = ?1 AND device = ?2";
             connection.prepare_cached(update)?.execute(params![rollout.id, device, has])?;
-            set("updating", "")?;
+            happens(DeviceEvent::Begins, "")?;
         }
         Saw::Machine { has, faults, state, repute } => {
             let seen = Seen { has, faults: *faults, state, repute };
-            seen.judge(connection, rollout, device, &part, now, &set)?;
+            if let Some((event, reason)) = seen.judge(connection, rollout, device, &part, now)? {
+                match event {
+                    Some(event) => happens(event, &reason)?,
+                    None => {
+                        note(connection, rollout, device, &reason, "")?;
+                        tried(connection, rollout, device, now)?;
+                    }
+                }
+            }
         }
         // A device that nobody asked to update decides nothing for the others.
-        Saw::Refused { reason } if part.state == "updating" || may_begin(rollout, &part, now) => {
-            set("failed", &format!("refused the package: {reason}"))?;
+        Saw::Refused { reason }
+            if part.state == DeviceState::Updating || may_begin(rollout, &part, now) =>
+        {
+            happens(DeviceEvent::Refuses, &format!("refused the package: {reason}"))?;
         }
-        Saw::None { .. } if part.state == "reverting" && part.was.as_deref() == Some("") => {
-            set("reverted", "")?;
+        Saw::None { .. }
+            if part.state == DeviceState::Reverting && part.was.as_deref() == Some("") =>
+        {
+            happens(DeviceEvent::IsBack, "")?;
         }
-        Saw::None { .. } if part.state == "soaking" => set("failed", "the machine is gone")?,
-        Saw::Refused { reason } | Saw::Missing { reason } | Saw::None { reason } => {
-            set(&part.state, reason)?;
+        Saw::None { .. } if part.state == DeviceState::Soaking => {
+            happens(DeviceEvent::Fails, "the machine is gone")?;
+        }
+        Saw::None { reason } | Saw::Held { reason } => waits_for(reason)?,
+        Saw::Refused { reason } | Saw::Missing { reason } => {
+            note(connection, rollout, device, reason, "")?;
+            tried(connection, rollout, device, now)?;
         }
     }
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
+/// Moves a device to the state that an event leads to. One that can't happen changes nothing.
+pub(super) fn enter(
+    connection: &Connection,
+    rollout: &Rollout,
+    device: &str,
+    state: DeviceState,
+    event: DeviceEvent,
+    reason: &str,
+) -> Result<(), rusqlite::Error> {
+    let Some(state) = state.after(event) else { return Ok(()) };
+    // Whether such a device is heard is looked at from now on.
+    let is_watched = matches!(state, DeviceState::Updating | DeviceState::Soaking);
+    let update = "UPDATE rollout_devices SET state = ?3, reason = ?4, held = '', check_unix_s = ?5 \
+         WHERE rollout = ?1 AND device = ?2";
+    let row = params![rollout.id, device, state, cut(reason), is_watched.then_some(0)];
+    connection.prepare_cached(update)?.execute(row).map(drop)
+}
+
+/// Notes why a device is where it is, and what it waits for if only its owner can mend that.
+fn note(
+    connection: &Connection,
+    rollout: &Rollout,
+    device: &str,
+    reason: &str,
+    held: &str,
+) -> Result<(), rusqlite::Error> {
+    let update =
+        "UPDATE rollout_devices SET reason = ?3, held = ?4 WHERE rollout = ?1 AND device = ?2";
+    let row = params![rollout.id, device, cut(reason), cut(held)];
+    connection.prepare_cached(update)?.execute(row).map(drop)
+}
+
+/// Notes when somebody last told of a device.
+fn tried(
+    connection: &Connection,
+    rollout: &Rollout,
+    device: &str,
+    now: i64,
+) -> Result<(), rusqlite::Error> {
+    let update = "UPDATE rollout_devices SET tried_unix_s = ?3 WHERE rollout = ?1 AND device = ?2";
+    connection.prepare_cached(update)?.execute(params![rollout.id, device, now]).map(drop)
+}
+
+/// A reason, which a device may have given, as long as it is kept.
+fn cut(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
+
 /// Whether a device may be updated now: never beyond the stage in force, nor in any other state than
 /// running, nor after the end.
 pub(super) fn may_begin(rollout: &Rollout, part: &Part, now: i64) -> bool {
-    rollout.state == "running"
+    rollout.state == State::Running
         && part.position < rollout.reach()
         && now < rollout.ends_unix_s
-        && matches!(part.state.as_str(), "waiting" | "updating")
+        && part.state.after(DeviceEvent::Begins).is_some()
 }
 
 /// A machine as its device lists it.
@@ -202,6 +301,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// The meaning of this for the device, with the reason: an event, or nothing that changes where it is. `None` if there
+    /// is nothing to note.
     fn judge(
         &self,
         connection: &Connection,
@@ -209,41 +310,43 @@ impl Seen<'_> {
         device: &str,
         part: &Part,
         now: i64,
-        set: &dyn Fn(&str, &str) -> Result<(), rusqlite::Error>,
-    ) -> Result<(), rusqlite::Error> {
+    ) -> Result<Option<(Option<DeviceEvent>, String)>, rusqlite::Error> {
         let has_target = self.has == rollout.package_digest;
-        match part.state.as_str() {
-            "updating" if has_target => {
+        match part.state {
+            DeviceState::Updating if has_target => {
                 let update = "UPDATE rollout_devices SET updated_unix_s = ?3, faults_before = ?4, faults = 0 \
                      WHERE rollout = ?1 AND device = ?2";
                 let row = params![rollout.id, device, now, self.faults];
                 connection.prepare_cached(update)?.execute(row)?;
-                set("soaking", "")
+                Ok(Some((Some(DeviceEvent::Updated), String::new())))
             }
-            "soaking" => {
+            DeviceState::Soaking => {
                 let faults = (self.faults - part.faults_before).max(0);
                 let update =
                     "UPDATE rollout_devices SET faults = ?3 WHERE rollout = ?1 AND device = ?2";
                 connection.prepare_cached(update)?.execute(params![rollout.id, device, faults])?;
-                let since = now - part.updated_unix_s.unwrap_or(now);
-                match self.failure(rollout, has_target, faults) {
-                    Some(reason) => set("failed", &reason),
-                    None => {
-                        let updated = part.updated_unix_s.unwrap_or(now);
-                        match rollout.gates.judge(connection, rollout, device, updated)? {
-                            Verdict::Fails(reason) => set("failed", &reason),
-                            Verdict::Unknown(reason) if since >= rollout.soak_s + UNTOLD_S => {
-                                set("failed", &reason)
-                            }
-                            Verdict::Unknown(reason) => set("soaking", &reason),
-                            Verdict::Holds if since >= rollout.soak_s => set("healthy", ""),
-                            Verdict::Holds => set("soaking", ""),
-                        }
+                let updated = part.updated_unix_s.unwrap_or(now);
+                let since = now - updated;
+                let verdict = match self.failure(rollout, has_target, faults) {
+                    Some(reason) => Verdict::Fails(reason),
+                    None => rollout.gates.judge(connection, rollout, device, updated)?,
+                };
+                Ok(Some(match verdict {
+                    Verdict::Fails(reason) => (Some(DeviceEvent::Fails), reason),
+                    Verdict::Unknown(reason) if since >= rollout.soak_s + UNTOLD_S => {
+                        (Some(DeviceEvent::Fails), reason)
                     }
-                }
+                    Verdict::Unknown(reason) => (None, reason),
+                    Verdict::Holds if since >= rollout.soak_s => {
+                        (Some(DeviceEvent::Soaked), String::new())
+                    }
+                    Verdict::Holds => (None, String::new()),
+                }))
             }
-            "reverting" if part.was.as_deref() == Some(self.has) => set("reverted", ""),
-            _ => Ok(()),
+            DeviceState::Reverting if part.was.as_deref() == Some(self.has) => {
+                Ok(Some((Some(DeviceEvent::IsBack), String::new())))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -65,7 +65,8 @@ pub(super) fn join(
             continue;
         }
         let insert = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
-             SELECT ?1, count(*), ?2, 'waiting', '', 0, 0 FROM rollout_devices WHERE rollout = ?1";
+             VALUES (?1, ifnull((SELECT position + 1 FROM rollout_devices WHERE rollout = ?1 \
+             ORDER BY position DESC LIMIT 1), 0), ?2, 'waiting', '', 0, 0)";
         connection.prepare_cached(insert)?.execute(params![id, device])?;
     }
     Ok(())

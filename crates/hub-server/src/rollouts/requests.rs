@@ -100,7 +100,7 @@ pub(super) fn is_busy(
     machine: &str,
     device: &str,
 ) -> Result<bool, rusqlite::Error> {
-    let busy = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
+    let busy = "SELECT 1 FROM rollout_devices d CROSS JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
          AND r.machine = ?2 AND r.state IN ('running', 'paused', 'rolling back') AND d.device = ?3";
     connection.prepare_cached(busy)?.exists([who, machine, device])
 }

@@ -11,7 +11,7 @@ use tenure_wire::rollout::{Delivery, Labels, Seen, Sight, Step, Task, Work, Work
 use tenure_wire::{PublicKey, Version};
 
 use super::devices::{self, AGAIN_S, Part as Place, Saw};
-use super::{Rollout, advance, find, labels, now};
+use super::{DeviceState, Rollout, State, advance, find, labels, now};
 use crate::exchange::Exchange;
 use crate::registry;
 
@@ -47,7 +47,7 @@ pub(crate) fn work(
     let Some(mut device) = device(connection, caller)? else {
         return Ok(Err(HubRefusal::Stranger));
     };
-    let exchange = exchange_of(&device, unix_s, hub_hears_since_unix_s);
+    let exchange = exchange_of(&device.owner, unix_s, hub_hears_since_unix_s);
     if let Some(Labels(labels)) = &query.labels {
         let labels = labels.get(..LABELS_MAX).unwrap_or(labels);
         labels::store(connection, &device.name, labels)?;
@@ -75,7 +75,7 @@ fn next(
         let rollout = advance::advance(connection, exchange, &rollout)?;
         let Some(place) = devices::part(connection, &rollout, &device.name)? else { continue };
         match task(connection, exchange, &rollout, &place)? {
-            Some((task, again_s)) if place.state == "soaking" => {
+            Some((task, again_s)) if place.state == DeviceState::Soaking => {
                 look = look.or(Some((step(&rollout, task), again_s)));
             }
             Some((task, again_s)) => return Ok((step(&rollout, task), again_s)),
@@ -115,15 +115,15 @@ fn device(connection: &Connection, caller: &PublicKey) -> Result<Option<Device>,
     connection.prepare_cached(query)?.query_row([caller.to_string()], read).optional()
 }
 
-/// The request that a device's question comes to, in the name of its owner.
-fn exchange_of(device: &Device, unix_s: u64, hub_hears_since_unix_s: u64) -> Exchange {
+/// The request that a device's question or the clock's tick comes to, in the name of the owner.
+pub(super) fn exchange_of(owner: &str, unix_s: u64, hub_hears_since_unix_s: u64) -> Exchange {
     Exchange {
         method: Method::POST,
         segments: Vec::new(),
         parameters: Vec::new(),
         headers: HeaderMap::new(),
         body: Vec::new(),
-        who: device.owner.clone(),
+        who: owner.to_string(),
         unix_s,
         hub_hears_since_unix_s,
     }
@@ -131,7 +131,7 @@ fn exchange_of(device: &Device, unix_s: u64, hub_hears_since_unix_s: u64) -> Exc
 
 /// The rollouts that are under way on a device, the one longest not heard of first.
 fn under_way(connection: &Connection, device: &Device) -> Result<Vec<i64>, rusqlite::Error> {
-    let query = "SELECT r.id FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout \
+    let query = "SELECT r.id FROM rollout_devices d CROSS JOIN rollouts r ON r.id = d.rollout \
          WHERE d.device = ?1 AND r.who = ?2 AND r.mandate IS NOT NULL \
          AND r.state IN ('running', 'paused', 'rolling back') \
          AND d.state IN ('waiting', 'updating', 'soaking', 'reverting') \
@@ -159,10 +159,10 @@ fn take(
     let saw = match &seen.sight {
         Sight::Machine { package, version, faults, state, repute } => {
             let has = package.to_string();
-            if place.state == "waiting" {
+            if place.state == DeviceState::Waiting {
                 let before = match obstacle(&rollout, &device.owner, &has, *version) {
-                    Some(reason) => Saw::Missing { reason },
-                    None => Saw::Before { has: has.clone() },
+                    Some(reason) => Saw::Held { reason },
+                    None => Saw::Before { has: has.clone(), version: Some(*version) },
                 };
                 devices::see(connection, exchange, &rollout, &device.name, &before)?;
             }
@@ -170,8 +170,8 @@ fn take(
             Saw::Machine { has, faults, state: state.clone(), repute: repute.clone() }
         }
         Sight::Missing => {
-            if place.state == "waiting" && places(&rollout, &device.owner) {
-                let before = Saw::Before { has: String::new() };
+            if place.state == DeviceState::Waiting && places(&rollout, &device.owner) {
+                let before = Saw::Before { has: String::new(), version: None };
                 devices::see(connection, exchange, &rollout, &device.name, &before)?;
             }
             Saw::None { reason: format!("it has no machine {}", rollout.machine) }
@@ -218,19 +218,23 @@ fn task(
     };
     let tried_s = now(exchange) - AGAIN_S;
     let is_due = place.tried_unix_s.is_none_or(|tried| tried <= tried_s);
-    let task = match (rollout.state.as_str(), place.state.as_str()) {
-        ("rolling back", "reverting") if is_due => {
+    let task = match (rollout.state, place.state) {
+        (State::RollingBack, DeviceState::Reverting) if is_due => {
             match (place.was.as_deref().unwrap_or_default(), &rollout.mandate) {
                 // It had none.
                 ("", Some(mandate)) => Some(Task::Remove { mandate: mandate.clone() }),
                 (was, _) => delivery(was)?.map(Task::PutBack),
             }
         }
-        ("running", "updating") => delivery(&rollout.package_digest)?.map(Task::Update),
-        ("running", "waiting") if is_due && devices::may_begin(rollout, place, now(exchange)) => {
+        (State::Running, DeviceState::Updating) => {
+            delivery(&rollout.package_digest)?.map(Task::Update)
+        }
+        (State::Running, DeviceState::Waiting)
+            if is_due && devices::may_begin(rollout, place, now(exchange)) =>
+        {
             Some(Task::Look)
         }
-        ("running" | "paused", "soaking") => {
+        (State::Running | State::Paused, DeviceState::Soaking) => {
             let again_s = rollout.soak_s.clamp(1, AGAIN_SOAKING_S);
             return Ok(Some((Task::Look, u32::try_from(again_s).unwrap_or(AGAIN_NOW_S))));
         }
@@ -250,7 +254,7 @@ fn step(rollout: &Rollout, task: Task) -> Option<Step> {
 /// # Errors
 /// SQLite fails.
 pub(crate) fn pace(connection: &Connection) -> Result<u32, rusqlite::Error> {
-    let count = "SELECT count(*) FROM devices";
+    let count = "SELECT value FROM figures WHERE name = 'devices'";
     let count: i64 = connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
     let (least, most) = AGAIN_IDLE_S;
     Ok(u32::try_from((count / QUESTIONS_PER_S).clamp(least, most)).unwrap_or(u32::MAX))

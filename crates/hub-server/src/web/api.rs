@@ -4,6 +4,7 @@ use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tenure_crypto::sha256;
+use tenure_hub::Fullness;
 use tenure_wire::hub::Scope;
 
 use crate::database::Database;
@@ -173,7 +174,37 @@ fn measured(database: &mut Database, who: &str) -> Result<String, DatabaseError>
         let value: i64 = statement.query_row([who], |row| row.get(0))?;
         text += &format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
     }
-    Ok(text)
+    Ok(text + &of_tables(&database.running().fullness()))
+}
+
+/// How full the hub's own tables are, which all of its devices share.
+fn of_tables(tables: &[Fullness]) -> String {
+    type Figure = fn(&Fullness) -> u64;
+    const METRICS: [(&str, &str, &str, Figure); 3] = [
+        (
+            "tenure_hub_table_used",
+            "gauge",
+            "Places that are taken in a table of the hub.",
+            |table| table.used as u64,
+        ),
+        ("tenure_hub_table_most", "gauge", "Places that a table of the hub has.", |table| {
+            table.most as u64
+        }),
+        (
+            "tenure_hub_table_full_total",
+            "counter",
+            "How often one made room for another, or got none, in a table of the hub since its start.",
+            |table| table.times_full,
+        ),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, figure) in METRICS {
+        text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for table in tables {
+            text += &format!("{name}{{table=\"{}\"}} {}\n", table.table, figure(table));
+        }
+    }
+    text
 }
 
 /// Writes rows as CSV (RFC 4180). A cell that a spreadsheet would take for a formula begins with an

@@ -1,4 +1,7 @@
-//! How many connections each host has, so that none takes them all.
+//! How many connections each host has, so that neither one nor a few take them all.
+//!
+//! A host is admitted while it has fewer connections than are free for all (the dynamic threshold of Choudhury and
+//! Hahne, 1998), and fewer than [`CONNECTIONS_OF_HOST_MAX`]: hosts that take what they can leave something to others.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +12,13 @@ pub(crate) const CONNECTIONS_OF_HOST_MAX: usize = 64;
 
 /// The hosts that are connected.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hosts(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+pub(crate) struct Hosts(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    of_hosts: BTreeMap<IpAddr, usize>,
+    all: usize,
+}
 
 /// A connection's place, free again once it is dropped.
 #[derive(Debug)]
@@ -19,26 +28,29 @@ pub(crate) struct Place {
 }
 
 impl Hosts {
-    /// A place for one more connection of the host with this address, if it has room.
-    pub(crate) fn take(&self, address: IpAddr) -> Option<Place> {
+    /// A place among `places` for one more connection of the host with this address, if it has room.
+    pub(crate) fn take(&self, address: IpAddr, places: usize) -> Option<Place> {
         let host = host_of(address);
-        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = hosts.entry(host).or_default();
-        if *count >= CONNECTIONS_OF_HOST_MAX {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = places.saturating_sub(counts.all);
+        let count = counts.of_hosts.get(&host).copied().unwrap_or(0);
+        if count >= CONNECTIONS_OF_HOST_MAX.min(free) {
             return None;
         }
-        *count += 1;
+        counts.of_hosts.insert(host, count + 1);
+        counts.all += 1;
         Some(Place { hosts: self.clone(), host })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut hosts = self.hosts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = hosts.get_mut(&self.host) {
+        let mut counts = self.hosts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.all = counts.all.saturating_sub(1);
+        if let Some(count) = counts.of_hosts.get_mut(&self.host) {
             *count -= 1;
             if *count == 0 {
-                hosts.remove(&self.host);
+                counts.of_hosts.remove(&self.host);
             }
         }
     }

@@ -46,6 +46,16 @@ pub(crate) fn paths() -> Map<String, Value> {
         &json!({}),
     );
     paths.insert("/v1/rollouts/{id}/devices/{device}".into(), json!({ "post": report }));
+    let mut revoke = operation(
+        "take_revocations",
+        "The owner's signed list of revoked keys: its devices are listed and answered no more, and are in no rollout.",
+        &[],
+        None,
+        &json!({}),
+    );
+    revoke["requestBody"] =
+        json!({ "required": true, "content": { "application/octet-stream": {} } });
+    paths.insert("/v1/revocations".into(), json!({ "post": revoke }));
     let package = json!({
         "operationId": "fetch_package",
         "summary": "A package by its own digest, or the part of it that `Range` asks for.",
@@ -129,8 +139,9 @@ fn signed_plan() -> Value {
 
 fn report() -> Value {
     json!({ "type": "object", "required": ["saw"], "properties": {
-        "saw": { "enum": ["before", "machine", "refused", "missing"] },
+        "saw": { "enum": ["before", "machine", "refused", "missing", "held"] },
         "has": { "type": "string", "description": "The digest of the machine's package." },
+        "version": { "type": "string", "description": "Its version." },
         "faults": { "type": "integer" },
         "state": { "type": "string" },
         "repute": { "type": "string" },
@@ -152,5 +163,8 @@ fn rollout() -> Value {
         "faults_max": number, "failures_max": number, "on_failure": text, "ends_unix_s": number,
         "is_over": { "type": "boolean" }, "carried_out_by": { "enum": ["devices", "command"] },
         "devices": { "type": "object", "additionalProperties": number },
+        "waits": { "type": "array", "items": { "type": "object", "required": ["devices", "reason"], "properties": {
+            "devices": number, "reason": text,
+        } } },
     } })
 }

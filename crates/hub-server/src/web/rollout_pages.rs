@@ -7,7 +7,7 @@ use tenure_wire::hub::Scope;
 
 use crate::exchange::Exchange;
 use crate::resource::resource;
-use crate::rollouts::{self, Rollout};
+use crate::rollouts::{self, Counts, Event, Rollout};
 use crate::web::gate::{holder, who};
 use crate::web::pages::{missing, or_sign_in, page, table_of};
 use crate::web::{State, api, now};
@@ -21,9 +21,10 @@ pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response 
     let found = state.run(move |_, database| {
         let connection = &database.connection;
         let Some(rollout) = rollouts::find(connection, &who, id)? else { return Ok(None) };
-        Ok(Some((rollouts::counts(connection, id)?, rollout)))
+        let counts = Counts::of(connection, id)?;
+        Ok(Some((counts, rollouts::waits(connection, &rollout, &counts)?, rollout)))
     });
-    let (counts, rollout) = match found.await {
+    let (counts, waits, rollout) = match found.await {
         Ok(Some(found)) => found,
         Ok(None) => return missing(),
         Err(answer) => return answer,
@@ -35,12 +36,12 @@ pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response 
         Err(answer) => return or_sign_in(answer),
     };
     let body = html! {
-        (described(&rollout))
+        (described(&rollout, &waits))
         (buttons(&rollout))
         h2 { "Devices" }
         div.table tabindex="0" role="region" aria-label="Devices by state" { table {
-            thead { tr { @for (state, _) in &counts { th scope="col" { (state) } } } }
-            tbody { tr { @for (_, count) in &counts { td.number { (count) } } } }
+            thead { tr { @for (state, _) in counts.all() { th scope="col" { (state.word()) } } } }
+            tbody { tr { @for (_, count) in counts.all() { td.number { (count) } } } }
         } }
         (table_of(devices, &request, &rows))
         @if rows.next.is_some() { p { a href={ "/rollout-devices?rollout=" (id) } { "All devices" } } }
@@ -48,18 +49,22 @@ pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response 
     page(&headers, &format!("Rollout {id}"), "rollouts", &body)
 }
 
-fn described(rollout: &Rollout) -> Markup {
+fn described(rollout: &Rollout, waits: &[(i64, String)]) -> Markup {
     let (stage, stages) = (rollout.stage + 1, rollout.stages.len());
-    let reach = rollout.stages.get(rollout.stage).copied().unwrap_or(0);
+    let reach = match rollout.stages.get(rollout.stage).copied().unwrap_or(0) {
+        reach if reach >= i64::from(u32::MAX) => "all, also those that come later".to_string(),
+        reach => reach.to_string(),
+    };
     let consequence = match rollout.on_failure.as_str() {
         "pause" => "it pauses",
         _ => "it is rolled back",
     };
     html! {
         p {
-            (rollout.machine) " to " (rollout.version) ": " strong { (rollout.state) }
+            (rollout.machine) " to " (rollout.version) ": " strong { (rollout.state.word()) }
             @if !rollout.reason.is_empty() { " (" (rollout.reason) ")" }
         }
+        @for words in rollouts::words_of(waits) { p { (words) "." } }
         ul {
             li { "Stage " (stage) " of " (stages) "; devices that it reaches: " (reach) "." }
             li { "A device does well if it soaks for " (rollout.soak_s) " s with " (rollout.faults_max)
@@ -72,23 +77,28 @@ fn described(rollout: &Rollout) -> Markup {
 
 /// The verbs that a rollout understands in its state.
 fn buttons(rollout: &Rollout) -> Markup {
-    let verbs: &[(&str, &str)] = match rollout.state.as_str() {
-        "running" => &[("pause", "Pause"), ("abort", "Abort"), ("roll-back", "Roll back")],
-        "paused" => &[("resume", "Resume"), ("abort", "Abort"), ("roll-back", "Roll back")],
-        "rolling back" => &[("abort", "Abort")],
-        "done" | "ended" | "aborted" => &[("roll-back", "Roll back")],
-        _ => &[],
-    };
+    const ACTS: [(Event, &str, Option<&str>); 4] = [
+        (Event::Pause, "Pause", None),
+        (Event::Resume, "Resume", None),
+        (Event::Abort, "Abort", Some("Yes, end it, and leave each device as it is")),
+        (Event::RollBack, "Roll back", Some("Yes, give each device back what it had before")),
+    ];
+    let possible = ACTS.iter().filter(|(act, ..)| rollout.state.after(*act).is_some());
     html! {
-        div.verbs { @for (verb, title) in verbs {
-            form method="post" action={ "/rollouts/" (rollout.id) "/" (verb) } { button { (title) } }
+        div.verbs { @for (act, title, question) in possible {
+            @let form = html! {
+                form method="post" action={ "/rollouts/" (rollout.id) "/" (act.verb().unwrap_or_default()) } {
+                    button { (question.unwrap_or(title)) }
+                }
+            };
+            @if question.is_some() { details { summary { (title) } (form) } } @else { (form) }
         } }
     }
 }
 
 /// `POST /rollouts/ID/VERB` by one of those buttons.
 pub(crate) async fn steer(state: State, id: i64, verb: String, headers: HeaderMap) -> Response {
-    if !matches!(verb.as_str(), "pause" | "resume" | "abort" | "roll-back") {
+    if Event::of_verb(&verb).is_none() {
         return missing();
     }
     let holder = match holder(&state, &headers).await {

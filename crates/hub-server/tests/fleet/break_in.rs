@@ -212,6 +212,19 @@ fn mandate_counts_once_and_not_after_a_later_one_or_the_owners_own_hand() {
     assert!(anew.contains("placed anew since"), "{anew}");
 }
 
+#[test]
+fn mandate_of_before_the_owners_own_hand_changes_nothing_though_no_device_followed_it() {
+    let mut fleet = Fleet::new(&NAMES);
+    let new = package("1.1.0", false);
+    fleet.install(0, &package("1.0.5", false), 7);
+    fleet.pass(5);
+    let error = refused(&mut fleet, Lie::new(signed(&mandate(&new, &NAMES, 6)), &new));
+    assert!(error.contains("placed anew since"), "{error}");
+    fleet.hub.storage().rogue = Some(Lie::new(signed(&mandate(&new, &NAMES, 8)), &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"], "a mandate of after it counts");
+}
+
 /// The owner removed the machine, other machines were updated since, and the owner placed it again by hand: the
 /// hub, or who recorded it, repeats the mandate of before.
 #[test]
@@ -226,7 +239,7 @@ fn mandate_that_was_followed_does_not_count_again_for_a_machine_that_was_gone_me
     fleet.remove(0);
     fleet.install_as("door", 0, &package("1.0.1", false), 20);
     let other = package("1.0.9", false);
-    let of_door = Mandate { machine: "door".parse().unwrap(), ..mandate(&other, &NAMES, 6) };
+    let of_door = Mandate { machine: "door".parse().unwrap(), ..mandate(&other, &NAMES, 21) };
     let to_door = Lie { machine: "door", ..Lie::new(signed(&of_door), &other) };
     fleet.hub.storage().rogue = Some(to_door.told());
     fleet.pass(30);
@@ -239,7 +252,7 @@ fn mandate_that_was_followed_does_not_count_again_for_a_machine_that_was_gone_me
     fleet.pass(10);
     let again = refused(&mut fleet, Lie::new(first, &new));
     assert!(again.contains("followed for a machine that is gone"), "{again}");
-    let later = signed(&mandate(&new, &NAMES, 7));
+    let later = signed(&mandate(&new, &NAMES, 31));
     fleet.hub.storage().rogue = Some(Lie::new(later, &new).told());
     fleet.pass(30);
     assert_eq!(fleet.versions(), ["1.1.0"], "a new word of the owner's counts");

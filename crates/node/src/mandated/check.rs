@@ -263,8 +263,8 @@ fn check_update(
         return refuse("the machine was put back under that mandate already".into());
     }
     let is_placed_anew = |known: &Followed| record.placement >= known.placement;
-    // A machine that this mandate placed has its number, and one that was placed later a higher one.
-    let is_later = mandate.placed.is_some() && record.placement > mandate.number;
+    // Both numbers are of the owner's clock: a machine that was placed after the mandate was signed has a higher one.
+    let is_later = record.placement > mandate.number;
     if record.package != mandate.package && (is_later || followed.is_some_and(is_placed_anew)) {
         return refuse(PLACED_ANEW.into());
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_hal::simulated::socket_at;
-use tenure_node::{Config, Hub, Notice};
+use tenure_node::{Config, Hub, Notice, SleepPolicy};
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Function, HubStatus, HubTrust, ListMachines, MachineList,
     TrustHub, decode_answer,
@@ -140,7 +140,11 @@ fn settings_that_pin_the_hubs_key_are_not_overruled_by_a_word_over_the_network()
 
 #[test]
 fn a_device_whose_hub_is_gone_wakes_a_few_times_an_hour_for_it() {
-    let mut world = World::new(with_hub(None));
+    let mut world = World::new(|config| {
+        with_hub(None)(config);
+        // It saves power, and sleeps for nothing that comes in these weeks.
+        config.sleep = SleepPolicy::WhenIdle { at_least: Duration::from_secs(90 * 24 * 3600) };
+    });
     // Nobody at the hub's address. The time in which the wait grows isn't counted.
     world.pass(Duration::from_secs(30));
     world.sleep_through(Duration::from_secs(3600));

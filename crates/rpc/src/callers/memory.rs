@@ -11,7 +11,7 @@ use tenure_hal::Instant;
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_wire::frame::CallNumber;
 
-use super::{Caller, Callers, RememberedCall, State};
+use super::{Caller, Callers, RememberedCall, State, Sums};
 use crate::Config;
 
 /// How long a result is safe from making room while its caller fetches it, and while it doesn't.
@@ -99,20 +99,13 @@ impl Callers {
     }
 
     fn taken(&self, config: &Config) -> Taken {
-        let mut taken = Taken::default();
-        for caller in &self.table {
-            let is_owners = config.is_owner(&caller.pair.peer);
-            for call in &caller.calls {
-                let bytes = call.bytes_taken();
-                match call.state {
-                    _ if is_owners => taken.owners += bytes,
-                    State::Assembling(_) => taken.assemblies += bytes,
-                    State::Done(_) => taken.results += bytes,
-                    State::Running => {}
-                }
-            }
+        let owners = self.owners(config).map(Caller::sums).fold(Sums::default(), Sums::plus);
+        let strangers = self.sums().minus(owners);
+        Taken {
+            assemblies: strangers.assemblies,
+            results: strangers.results,
+            owners: owners.assemblies + owners.results,
         }
-        taken
     }
 
     /// The call that makes room for another: the first by [`rank`].
@@ -124,7 +117,7 @@ impl Callers {
         short_of: Option<Use>,
         for_owner: bool,
     ) -> Option<(u64, CallNumber)> {
-        let each = self.table.iter().flat_map(|caller| {
+        let each = self.table.iter().flat_map(|(_, caller)| {
             let is_owners = config.is_owner(&caller.pair.peer);
             let caller_bytes = caller.bytes_taken();
             caller.calls.iter().filter_map(move |call| {

@@ -77,12 +77,17 @@ fn calls_beyond_the_limits_are_refused_for_good_or_put_off() {
 fn forgetting_moves_the_horizon_to_the_last_call() {
     let mut callers = Callers::new(at(0));
     take(callers.know(at(1), PAIR, 7), at(1), 5, b"body");
-    assert!(callers.forget_one(&Config::default()).is_none(), "a call is running");
+    assert!(
+        callers.forget_one(&Config::default(), Standing::Stranger).is_none(),
+        "a call is running"
+    );
     callers.know(at(1), PAIR, 7).finish(at(3), CallNumber(5), vec![0]);
     take(callers.know(at(3), PAIR, 8), at(3), 5, b"body");
     callers.know(at(3), PAIR, 8).finish(at(3), CallNumber(5), vec![0]);
     callers.know(at(4), PAIR, 8).note_finished(&Finished::below(CallNumber(9)));
-    let forgotten = callers.forget_one(&Config::default()).expect("one that waits for nothing");
+    let forgotten = callers
+        .forget_one(&Config::default(), Standing::Stranger)
+        .expect("one that waits for nothing");
     assert_eq!((forgotten.incarnation, forgotten.last_call), (8, Some(at(3))));
     assert_eq!(callers.horizon(), at(3));
     assert_eq!(callers.complete_since(&PAIR, 7), at(0), "known all along");
@@ -265,4 +270,90 @@ fn fragments_that_stand_still_are_dropped() {
     assert_eq!(callers.bytes_taken(), 300);
     callers.expire_assemblies(&config, expiry);
     assert_eq!((callers.bytes_taken(), callers.next_expiry(&config)), (0, None));
+}
+
+/// A key that begins as no other does.
+fn key_of_peer(number: u32) -> Pair {
+    let mut key = [5; 32];
+    key[..4].copy_from_slice(&number.to_be_bytes());
+    Pair { peer: PublicKey(key), ..PAIR }
+}
+
+#[test]
+fn listed_callers_are_remembered_whoever_else_calls_and_choosing_takes_few_steps() {
+    const LISTED: u32 = 11_000;
+    let mut config = Config::for_callers(LISTED as usize);
+    config.favoured = (0..LISTED).map(|number| key_of_peer(number).peer).collect();
+    let most = config.callers_max as u32;
+    let mut callers = Callers::new(at(0));
+    for number in 0..most {
+        callers.know(at(1), key_of_peer(number), 7);
+    }
+    callers.least_missed.steps = 0;
+    for number in most..most + LISTED {
+        let forgotten = callers.forget_one(&config, Standing::Stranger).expect("a stranger");
+        assert!(forgotten.pair.peer >= key_of_peer(LISTED).peer, "a listed one was forgotten");
+        callers.know(at(2), key_of_peer(number), 7);
+    }
+    let steps = callers.least_missed.steps;
+    assert!(steps <= u64::from(3 * LISTED), "{steps} steps for {LISTED} choices");
+    assert_eq!(callers.len(), config.callers_max);
+    assert!((0..LISTED).all(|number| callers.get(&key_of_peer(number), 7).is_some()));
+}
+
+#[test]
+fn sums_are_those_of_a_recount_after_whatever_happened() {
+    let config = Config { callers_max: 6, ..tight() };
+    for seed in 0..50 {
+        let mut random = tenure_hal::simulated::Random::new(seed);
+        let mut callers = Callers::new(at(0));
+        for second in 1..400 {
+            let now = at(second);
+            let pair = pair_of(random.number() as u8 % 5);
+            let incarnation = random.number() % 2;
+            let number = CallNumber(random.number() % 6);
+            match random.number() % 8 {
+                0 | 1 => {
+                    let body = vec![0; 1 + random.number() as usize % 300];
+                    let caller = callers.know(now, pair, incarnation);
+                    take(caller, now, number.0, &body);
+                }
+                2 => {
+                    let caller = callers.know(now, pair, incarnation);
+                    caller.finish(now, number, vec![0; random.number() as usize % 900]);
+                }
+                3 => {
+                    let finished = Finished::below(number);
+                    if let Some(caller) = callers.find(&pair, incarnation) {
+                        caller.note_finished(&finished);
+                    }
+                }
+                4 => {
+                    callers.forget_one(&config, Standing::Stranger);
+                }
+                5 => callers.expire_assemblies(&config, now),
+                6 => {
+                    callers.make_room(&config, now, 4_000, Use::Assembly, false);
+                }
+                _ => {
+                    let rest = callers.rest();
+                    let woken = Callers::wake(now, rest);
+                    let incomplete = callers.sums().incomplete;
+                    assert_eq!(woken.sums().running, callers.sums().running, "seed {seed}");
+                    assert_eq!(woken.sums().results, callers.sums().results, "seed {seed}");
+                    assert!(incomplete > 0 || woken.sums() == callers.sums(), "seed {seed}");
+                }
+            }
+            let recount = callers.table.iter().map(|(_, one)| one.sums());
+            let recount = recount.fold(Sums::default(), Sums::plus);
+            assert_eq!(callers.sums(), recount, "seed {seed}, second {second}");
+            let expiries = callers.table.iter().flat_map(|(_, one)| &one.calls);
+            let next = expiries.filter_map(|call| match &call.state {
+                State::Assembling(incoming) => Some(incoming.expires_at(&config)),
+                State::Running | State::Done(_) => None,
+            });
+            assert_eq!(callers.next_expiry(&config), next.min(), "seed {seed}, second {second}");
+            assert_eq!(callers.by_key.len(), callers.len());
+        }
+    }
 }

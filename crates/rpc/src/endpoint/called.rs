@@ -30,7 +30,9 @@ impl<A: PeerAddress> Endpoint<A> {
         let (pair, incarnation) = (known.pair, known.incarnation);
         // If the caller can't be remembered, the call is not executed.
         if !self.callers.has_room(&self.config, &pair, incarnation) {
-            let Some(forgotten) = self.callers.forget_one(&self.config) else {
+            self.callers_full += 1;
+            let standing = self.config.standing(&pair.peer);
+            let Some(forgotten) = self.callers.forget_one(&self.config, standing) else {
                 return self.carry_out(now, session, number, Verdict::Later);
             };
             self.after_forgetting(now, forgotten);
@@ -191,8 +193,8 @@ impl<A: PeerAddress> Endpoint<A> {
         let Some(caller) = callers.find(pair, incarnation) else { return };
         let Some((body, asked_over, asked_at)) = caller.reply(number) else { return };
         let of_caller = sessions
-            .iter()
-            .filter(|session| session.pair == *pair && session.incarnation == incarnation)
+            .of_pair(pair)
+            .filter(|session| session.incarnation == incarnation)
             .max_by_key(|session| (session.index == asked_over, session.created));
         let Some(index) = of_caller.map(|session| session.index) else { return };
         let held_us = u32::try_from(now.since(asked_at).as_micros()).unwrap_or(u32::MAX);
@@ -229,9 +231,7 @@ impl<A: PeerAddress> Endpoint<A> {
 
     /// The peer returns a cookie: what waited for that can be sent.
     pub(super) fn on_proof(&mut self, now: Instant, index: SessionIndex, cookie: &Cookie) {
-        let Some(session) = self.sessions.iter_mut().find(|session| session.index == index) else {
-            return;
-        };
+        let Some(session) = self.sessions.get_mut(index) else { return };
         if self.gate.cookie_is_valid(now, &session.route, cookie) {
             session.shown_to_reach();
             let (pair, incarnation) = (session.pair, session.incarnation);
@@ -253,12 +253,9 @@ impl<A: PeerAddress> Endpoint<A> {
     pub(super) fn after_forgetting(&mut self, now: Instant, forgotten: Forgotten) {
         self.gate.forgot(now, forgotten.last_call);
         let Forgotten { pair, incarnation, .. } = forgotten;
-        let of_caller = |session: &&crate::session::Session<A>| {
-            session.pair == pair && session.incarnation == incarnation
-        };
-        while let Some(index) = self.sessions.iter().find(of_caller).map(|one| one.index) {
-            self.end_session(index);
-        }
+        let of_caller = self.sessions.of_pair(&pair).filter(|one| one.incarnation == incarnation);
+        let of_caller: Vec<SessionIndex> = of_caller.map(|one| one.index).collect();
+        of_caller.into_iter().for_each(|index| self.end_session(index));
         // An initiation under way tells of this end's memory as it no longer is.
         self.recall_initiation(now, &pair);
     }

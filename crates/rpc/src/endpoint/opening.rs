@@ -14,9 +14,12 @@ use tenure_wire::datagram::{
 use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message};
 
 use super::Endpoint;
+use crate::callers::Callers;
 use crate::calls::{Call, Handshake, Initiating, Peer, SentTo, Stage, Step};
+use crate::config::Standing;
 use crate::gate::{Acceptance, Admission, Repeated};
 use crate::noise::{Acquaintance, Invited, initiate, proof};
+use crate::places::Ends;
 use crate::session::{Opening, Pair, Reach, Session};
 use crate::{CallHandle, Event, Identity, NoResult, PeerAddress};
 
@@ -40,6 +43,8 @@ const SESSIONS_PER_CALLER_MAX: usize = 3;
 /// The share of all sessions that one pair may have, whatever its incarnations: one part in so many. A user's
 /// commands are incarnations of one peer, and several may run at once.
 const SHARE_OF_PAIR: usize = 3;
+/// The most of them, so that a step looks through few.
+const SESSIONS_PER_PAIR_MAX: usize = 64;
 /// The least time between two handshakes that are begun because a peer seems to have lost its
 /// sessions.
 const DOUBT_PERIOD: Duration = Duration::from_secs(1);
@@ -374,16 +379,13 @@ impl<A: PeerAddress> Endpoint<A> {
                 handshake.absences = told.min(handshake.transmissions);
             }
             RefusalReason::NoSuchSession => {
-                let refused =
-                    self.sessions.iter().find(|session| session.sent_recently(&refusal.echo));
-                let Some(session) = refused else { return };
-                let (pair, index) = (session.pair, session.index);
-                let outstanding = self
-                    .calls
-                    .iter()
-                    .find(|call| call.stage == Stage::Sent { over: index } && call.unanswered > 0);
-                if let Some(call) = outstanding {
-                    let route = call.route.clone();
+                // Only a call that waits for its answer makes a session worth a look.
+                let doubted = self.calls.iter().filter(|call| call.unanswered > 0).find(|call| {
+                    let Stage::Sent { over } = call.stage else { return false };
+                    self.session(over).is_some_and(|session| session.sent_recently(&refusal.echo))
+                });
+                if let Some(call) = doubted {
+                    let (pair, route) = (call.pair, call.route.clone());
                     self.doubt(now, entropy, &pair, route);
                 }
             }
@@ -425,7 +427,7 @@ impl<A: PeerAddress> Endpoint<A> {
         }
         let reaches =
             if is_shown { Reach::Shown } else { Reach::of_one_datagram(response.length()) };
-        self.sessions.push(Session::new(
+        let session = Session::new(
             now,
             Opening {
                 index,
@@ -438,7 +440,8 @@ impl<A: PeerAddress> Endpoint<A> {
                 peer_remembers_since: remembers_since(now, &greeting),
                 keys,
             },
-        ));
+        );
+        self.sessions.add(&self.config, session);
         self.seat_rider(now, index, rider);
         // Confirms the session, and the address, to the responder even if nothing else does.
         self.send(index, Frame::Acknowledge);
@@ -484,7 +487,7 @@ impl<A: PeerAddress> Endpoint<A> {
             None => {}
             Some(Repeated::Answer(response)) => return self.outbox.push_unasked(from, response),
             Some(Repeated::AnswerElsewhere(response, index)) => {
-                if let Some(session) = self.sessions.iter_mut().find(|one| one.index == index) {
+                if let Some(session) = self.sessions.get_mut(index) {
                     session.response_is_known_elsewhere();
                 }
                 return self.outbox.push_unasked(from, response);
@@ -556,7 +559,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let is_owner = self.config.is_owner(&pair.peer);
         let mut reaches = Reach::of_one_datagram(length);
         reaches.spend(response.len());
-        self.sessions.push(Session::new(
+        let session = Session::new(
             now,
             Opening {
                 index,
@@ -569,7 +572,8 @@ impl<A: PeerAddress> Endpoint<A> {
                 peer_remembers_since: remembers_since(now, &greeting),
                 keys,
             },
-        ));
+        );
+        self.sessions.add(&self.config, session);
         let acceptance = Acceptance {
             epoch: initiation.epoch,
             echo: initiation.echo(),
@@ -614,7 +618,7 @@ impl<A: PeerAddress> Endpoint<A> {
     /// are over, the oldest of the same pair and incarnation, of the pair the one that was silent for longest,
     /// half-open ones, and then the one that was silent for longest among those that no call uses. For a session of the owner's, or one that this end
     /// opens (`opened_here`), a stranger's ends even if calls use it: its opener can open another,
-    /// and finds its calls there. The owner's end last.
+    /// and finds its calls there. The owner's end last, and a stranger ends none of a favoured peer.
     fn make_room_for_session(
         &mut self,
         now: Instant,
@@ -622,45 +626,36 @@ impl<A: PeerAddress> Endpoint<A> {
         incarnation: u64,
         opened_here: bool,
     ) -> bool {
-        let config = &self.config;
-        let over = |session: &Session<A>| session.is_over(config, now);
-        while let Some(index) = self.sessions.iter().find(|one| over(one)).map(|one| one.index) {
-            end_session(&mut self.sessions, &mut self.calls, index);
+        while let Some((index, _)) = self.sessions.end_one_over(&self.config, now) {
+            let_go(&mut self.calls, index);
         }
-        let of_pair = |session: &&Session<A>| session.pair == *pair;
-        let of_caller =
-            |session: &Session<A>| session.pair == *pair && session.incarnation == incarnation;
-        let of_callers = self.sessions.iter().filter(|session| of_caller(session)).count();
-        if of_callers >= SESSIONS_PER_CALLER_MAX {
-            self.end_oldest(of_caller);
-        } else if self.sessions.iter().filter(of_pair).count() >= self.of_pair_max() {
-            let sessions = self.sessions.iter().filter(of_pair);
-            let least_missed = sessions.min_by_key(|one| (self.is_in_use(one), one.last_heard));
-            if let Some(index) = least_missed.map(|session| session.index) {
-                self.end_session(index);
+        if let Some(index) = self.surplus_of_pair(pair, incarnation) {
+            self.end_session(index);
+        }
+        let standing = if opened_here { Standing::Owner } else { self.config.standing(&pair.peer) };
+        if !opened_here {
+            match self.sessions.surplus_half_open(&self.config, standing) {
+                None => {}
+                Some(Ok(index)) => self.end_session(index),
+                Some(Err(())) => {
+                    self.sessions_full += 1;
+                    return false;
+                }
             }
-        }
-        let half_open = |session: &Session<A>| !session.confirmed;
-        if !opened_here
-            && self.sessions.iter().filter(|session| half_open(session)).count()
-                >= self.config.half_open_max
-        {
-            self.end_oldest(half_open);
         }
         if self.sessions.len() < self.config.sessions_max {
             return true;
         }
-        let is_owners = |session: &Session<A>| self.config.is_owner(&session.pair.peer);
-        let has_precedence = opened_here || self.config.is_owner(&pair.peer);
-        let least_missed = self
-            .sessions
-            .iter()
-            .map(|session| (session, self.is_in_use(session)))
-            .filter(|(session, in_use)| !in_use || (has_precedence && !session.opened_here))
-            .min_by_key(|(session, in_use)| {
-                (is_owners(session), *in_use, session.confirmed, session.last_heard)
-            })
-            .map(|(session, _)| session.index);
+        self.sessions_full += 1;
+        let has_precedence = standing == Standing::Owner;
+        let Self { config, sessions, calls, callers, .. } = self;
+        let least_missed = sessions.least_missed(config, standing, |session| {
+            match is_in_use(calls, callers, session) {
+                false => Ends::Yes,
+                true if has_precedence && !session.opened_here => Ends::AtWorst,
+                true => Ends::No,
+            }
+        });
         match least_missed {
             Some(index) => {
                 self.end_session(index);
@@ -670,50 +665,37 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
-    /// How many sessions one pair may have.
-    fn of_pair_max(&self) -> usize {
-        (self.config.sessions_max / SHARE_OF_PAIR).max(SESSIONS_PER_CALLER_MAX)
+    /// The session of the pair that makes room for one more of the incarnation, if the pair has its share.
+    fn surplus_of_pair(&self, pair: &Pair, incarnation: u64) -> Option<SessionIndex> {
+        let of_pair = || self.sessions.of_pair(pair);
+        let of_caller = || of_pair().filter(|session| session.incarnation == incarnation);
+        let surplus = if of_caller().count() >= SESSIONS_PER_CALLER_MAX {
+            of_caller().min_by_key(|session| (session.confirmed, session.created))
+        } else if of_pair().count() >= self.of_pair_max() {
+            let is_in_use = |session: &Session<A>| is_in_use(&self.calls, &self.callers, session);
+            of_pair().min_by_key(|session| (is_in_use(session), session.last_heard))
+        } else {
+            None
+        };
+        surplus.map(|session| session.index)
     }
 
-    /// Ends the oldest of some sessions, of half-open ones if there are any.
-    fn end_oldest(&mut self, of: impl Fn(&Session<A>) -> bool) {
-        let oldest = self
-            .sessions
-            .iter()
-            .filter(|session| of(session))
-            .min_by_key(|session| {
-                let is_owners = self.config.is_owner(&session.pair.peer);
-                (is_owners, session.confirmed, session.created)
-            })
-            .map(|session| session.index);
-        if let Some(index) = oldest {
-            self.end_session(index);
-        }
+    /// How many sessions one pair may have.
+    fn of_pair_max(&self) -> usize {
+        let share = self.config.sessions_max / SHARE_OF_PAIR;
+        share.clamp(SESSIONS_PER_CALLER_MAX, SESSIONS_PER_PAIR_MAX)
     }
 
     /// Ends a session; calls that were sent over it wait for another.
     pub(super) fn end_session(&mut self, index: SessionIndex) {
-        end_session(&mut self.sessions, &mut self.calls, index);
-    }
-
-    /// Whether a call, in either direction, depends on a session.
-    fn is_in_use(&self, session: &Session<A>) -> bool {
-        let stage = Stage::Sent { over: session.index };
-        self.calls.iter().any(|call| call.stage == stage)
-            || self.callers.is_running(&session.pair, session.incarnation)
+        self.sessions.remove(index);
+        let_go(&mut self.calls, index);
     }
 
     /// Ends sessions that are too old, and opens others where calls wait.
     pub(super) fn poll_sessions(&mut self, now: Instant, entropy: &mut dyn Entropy) {
-        let config = &self.config;
-        let over: Vec<(SessionIndex, Pair)> = self
-            .sessions
-            .iter()
-            .filter(|session| session.is_over(config, now))
-            .map(|session| (session.index, session.pair))
-            .collect();
-        for (index, pair) in over {
-            self.end_session(index);
+        while let Some((index, pair)) = self.sessions.end_one_over(&self.config, now) {
+            let_go(&mut self.calls, index);
             self.advance(now, entropy, &pair);
         }
     }
@@ -721,16 +703,21 @@ impl<A: PeerAddress> Endpoint<A> {
     /// The newest session with a peer that may be sent over.
     pub(super) fn newest_session(&self, now: Instant, pair: &Pair) -> Option<&Session<A>> {
         self.sessions
-            .iter()
-            .filter(|session| {
-                session.pair == *pair && session.confirmed && !session.is_over(&self.config, now)
-            })
+            .of_pair(pair)
+            .filter(|session| session.confirmed && !session.is_over(&self.config, now))
             .max_by_key(|session| session.created)
     }
 }
 
-fn end_session<A>(sessions: &mut Vec<Session<A>>, calls: &mut [Call<A>], index: SessionIndex) {
-    sessions.retain(|session| session.index != index);
+/// Whether a call, in either direction, depends on a session.
+fn is_in_use<A>(calls: &[Call<A>], callers: &Callers, session: &Session<A>) -> bool {
+    let stage = Stage::Sent { over: session.index };
+    calls.iter().any(|call| call.stage == stage)
+        || callers.is_running(&session.pair, session.incarnation)
+}
+
+/// The calls that were sent over a session that ended wait for another.
+fn let_go<A>(calls: &mut [Call<A>], index: SessionIndex) {
     for call in calls {
         if call.stage == (Stage::Sent { over: index }) {
             call.stage = Stage::Waiting;

@@ -48,7 +48,7 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
         assert!(device.sessions.len() <= config.sessions_max);
         assert!(device.outbox.queue.len() <= config.queued_datagrams_max);
         assert!(device.callers.running() <= config.running_max);
-        assert!(device.callers.remembered() <= config.callers_max);
+        assert!(device.callers.len() <= config.callers_max);
         // A running call ends at once; a reported one is never fetched.
         let (running, others): (VecDeque<_>, VecDeque<_>) = core::mem::take(&mut device.events)
             .into_iter()
@@ -61,6 +61,87 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
         }
         assert!(device.events.len() <= config.sessions_max);
     }
+}
+
+/// Lets two ends exchange datagrams until both have none.
+fn exchange(
+    now: Instant,
+    entropy: &mut Sequence,
+    device: &mut Endpoint<u32>,
+    peer: (&mut Endpoint<u32>, u32),
+) {
+    let (peer, place) = peer;
+    for _ in 0..20 {
+        while let Some((_, datagram)) = peer.transmit() {
+            device.receive(now, entropy, place, &datagram);
+        }
+        while let Some(event) = device.event() {
+            if let Event::IncomingCall { handle, .. } = event {
+                device.reply(now, handle, Ok(None));
+            }
+        }
+        while let Some((to, datagram)) = device.transmit() {
+            if to == place {
+                peer.receive(now, entropy, 0, &datagram);
+            }
+        }
+    }
+}
+
+fn is_answered(peer: &mut Endpoint<u32>) -> bool {
+    let mut events = core::iter::from_fn(|| peer.event());
+    events.any(|event| matches!(event, Event::CallDone { result: Ok(None), .. }))
+}
+
+#[test]
+fn favoured_peers_keep_their_sessions_while_strangers_open_ten_times_as_many() {
+    const FAVOURED: u32 = 8;
+    let mut entropy = Sequence(12);
+    let config = Config {
+        callers_max: 32,
+        accepted_initiations_max: 1_000,
+        handshakes_per_second: 1_000,
+        handshakes_per_second_max: 1_000,
+        ..Config::default()
+    };
+    let (mut device, _, key) = endpoint(config, &mut entropy);
+    let mut favoured = Vec::new();
+    let mut now = Instant::from_millis(1_000);
+    let ask = |now,
+               entropy: &mut Sequence,
+               device: &mut Endpoint<u32>,
+               peer: (&mut Endpoint<u32>, u32),
+               id: MachineId| {
+        let call = OutgoingCall { deadline: now + core::time::Duration::from_secs(9), ..call() };
+        let epoch = Some(device.epoch());
+        peer.0.call(now, entropy, &id, &key, 0, epoch, call).expect("made");
+        exchange(now, entropy, device, peer);
+    };
+    for place in 0..FAVOURED {
+        let (mut peer, id, peer_key) = endpoint(Config::default(), &mut entropy);
+        device.favour(&peer_key, true);
+        ask(now, &mut entropy, &mut device, (&mut peer, place + 1), id);
+        assert!(is_answered(&mut peer), "at first");
+        favoured.push((peer, id, peer_key));
+    }
+    for stranger in 0..10 * FAVOURED {
+        now = now + core::time::Duration::from_millis(100);
+        let (mut peer, id, _) = endpoint(Config::default(), &mut entropy);
+        ask(now, &mut entropy, &mut device, (&mut peer, 100 + stranger), id);
+        assert!(is_answered(&mut peer), "a stranger among strangers");
+    }
+    let [sessions, callers, ..] = device.fullness();
+    assert!(sessions.times_full > 0 && callers.times_full > 0, "{sessions:?} {callers:?}");
+    for (place, (peer, id, peer_key)) in favoured.iter_mut().enumerate() {
+        let kept = device.sessions.iter().filter(|session| session.pair.peer == *peer_key).count();
+        assert_eq!(kept, 1, "the session of the favoured peer at {place}");
+        ask(now, &mut entropy, &mut device, (peer, place as u32 + 1), *id);
+        assert!(is_answered(peer), "over its old session");
+        assert!(peer.sessions.len() == 1);
+    }
+    let hub = Config::for_callers(11_000);
+    assert!(hub.sessions_max >= 22_000 && hub.callers_max >= 22_000);
+    assert!(Endpoint::<u32>::new(hub, now, &mut entropy).is_ok());
 }
 
 /// A message that a peer might send who has the keys and means no good.

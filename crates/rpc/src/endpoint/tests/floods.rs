@@ -353,7 +353,7 @@ fn commands_of_one_user_at_once_keep_their_sessions() {
 fn commands_beyond_the_sessions_of_one_user_get_through_and_leave_others_theirs() {
     let mut scene = Scene::new(Config::default());
     scene.add_stranger();
-    let other = scene.device.sessions[0].pair;
+    let other = scene.device.sessions.iter().next().unwrap().pair;
     let mut commands = commands(&mut scene, 12);
     for _ in 0..2 {
         call_by_turns(&mut scene, &mut commands);

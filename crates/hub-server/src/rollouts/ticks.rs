@@ -1,0 +1,47 @@
+//! The clock's tick: rollouts take the steps that are due though nobody asks.
+
+use rusqlite::{Connection, params};
+
+use super::{advance, find, work};
+
+/// The most rollouts that one tick steps; the others have their turn at the next ones.
+const AT_ONCE: i64 = 16;
+
+/// The rollouts that are under way behind the number `after`, with their owners; from the first one on if there is
+/// none behind.
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn open_after(
+    connection: &Connection,
+    after: i64,
+) -> Result<Vec<(String, i64)>, rusqlite::Error> {
+    let query = "SELECT who, id FROM rollouts WHERE state IN ('running', 'paused', 'rolling back') AND id > ?1 \
+         ORDER BY id LIMIT ?2";
+    let mut statement = connection.prepare_cached(query)?;
+    let mut behind = |after: i64| -> Result<Vec<(String, i64)>, rusqlite::Error> {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        statement.query_map(params![after, AT_ONCE], read)?.collect()
+    };
+    let found = behind(after)?;
+    if found.is_empty() && after > 0 { behind(0) } else { Ok(found) }
+}
+
+/// Takes the steps that are due in those rollouts.
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn tick(
+    connection: &Connection,
+    open: &[(String, i64)],
+    unix_s: u64,
+    hub_hears_since_unix_s: u64,
+) -> Result<(), rusqlite::Error> {
+    for (who, id) in open {
+        let exchange = work::exchange_of(who, unix_s, hub_hears_since_unix_s);
+        if let Some(rollout) = find(connection, who, *id)? {
+            advance::advance(connection, &exchange, &rollout)?;
+        }
+    }
+    Ok(())
+}
