@@ -111,7 +111,7 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[budget]\nmemory_bytes = 1024\n"), "set memory_bytes"),
         (&format!("{HEAD}[tree]\na.b = 3.5\n"), "sets a.b in [tree] to float"),
         (&format!("{HEAD}[tree]\na = [1, 256]\n"), "numbers from 0 to 255"),
-        (&format!("{HEAD}[tree]\n\"a..b\" = \"\"\n"), "a path isn't"),
+        (&format!("{HEAD}[tree]\n\"a..b\" = \"\"\n"), "the path has an empty name"),
         (&format!("{HEAD}[capabilities]\ncalls = [\"a b\"]\n"), "machines are named NAME"),
         (&format!("{HEAD}[budget]\nqueue_length = 0\n"), "queue_length = 0"),
         (&format!("{HEAD}[budget]\nstack_bytes = 1\n"), "stack_bytes = 1 in [budget]"),

@@ -191,10 +191,11 @@ TENURE_CALL(int32_t, 26, timer_at, (const char *function, uint32_t function_leng
 /* Ends the timer of `function`, or returns `NotFound`. A call that waits already is made. */
 TENURE_CALL(int32_t, 27, timer_cancel, (const char *function, uint32_t function_length), { return (int32_t)tenure_request(27, (uint32_t)function, function_length, 0, 0, 0, 0); })
 
-/* The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
- * fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
- * mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
- * while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+/* The same as `timer_after` at each time of `schedule`: a time of day (`06:30`) or the five fields of
+ * crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * * mon-fri`), 128
+ * bytes at most. Its times are in UTC, or on the clock whose rules stand before it as in POSIX's `TZ`
+ * (`TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30`). It waits until the device knows the time; of the times that
+ * passed while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
  * never comes. */
 TENURE_CALL(int32_t, 28, timer_schedule, (const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, const char *schedule, uint32_t schedule_length), { return (int32_t)tenure_request(28, (uint32_t)function, function_length, (uint32_t)parameter, parameter_length, (uint32_t)schedule, schedule_length); })
 

@@ -299,10 +299,11 @@ mod machine {
         /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
         pub fn timer_cancel(function: *const u8, function_length: usize) -> i32;
 
-        /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
-        /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
-        /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
-        /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+        /// The same as `timer_after` at each time of `schedule`: a time of day (`06:30`) or the five fields of
+        /// crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * * mon-fri`), 128
+        /// bytes at most. Its times are in UTC, or on the clock whose rules stand before it as in POSIX's `TZ`
+        /// (`TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30`). It waits until the device knows the time; of the times that
+        /// passed while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
         /// never comes.
         pub fn timer_schedule(
             function: *const u8,
@@ -667,10 +668,11 @@ mod native {
         low as i32
     }
 
-    /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
-    /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
-    /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
-    /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+    /// The same as `timer_after` at each time of `schedule`: a time of day (`06:30`) or the five fields of
+    /// crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * * mon-fri`), 128
+    /// bytes at most. Its times are in UTC, or on the clock whose rules stand before it as in POSIX's `TZ`
+    /// (`TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30`). It waits until the device knows the time; of the times that
+    /// passed while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
     /// never comes.
     pub unsafe fn timer_schedule(
         function: *const u8,

@@ -41,11 +41,11 @@ struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Day {
     /// `Jn`: from 1 to 365; 29 February isn't counted.
-    OfCommonYear(u16),
+    CommonYear(u16),
     /// `n`: from 0 to 365; 29 February is counted.
-    OfYear(u16),
+    Year(u16),
     /// `Mm.w.d`: the `week`th of that day of the week in that month; the fifth is the last.
-    OfWeek { month: u8, week: u8, weekday: u8 },
+    Week { month: u8, week: u8, weekday: u8 },
 }
 
 /// A zone as a stranger wrote it.
@@ -149,11 +149,9 @@ impl Day {
         let new_year = days_before(year, 1);
         let is_leap = is_leap(u32::try_from(year).unwrap_or_default());
         match *self {
-            Self::OfCommonYear(day) => {
-                new_year + i64::from(day) - 1 + i64::from(is_leap && day > 59)
-            }
-            Self::OfYear(day) => new_year + i64::from(day),
-            Self::OfWeek { month, week, weekday } => {
+            Self::CommonYear(day) => new_year + i64::from(day) - 1 + i64::from(is_leap && day > 59),
+            Self::Year(day) => new_year + i64::from(day),
+            Self::Week { month, week, weekday } => {
                 let first = days_before(year, month);
                 // 1970-01-01 was a Thursday.
                 let first_weekday = (first + 4).rem_euclid(7);
@@ -167,9 +165,9 @@ impl Day {
 
     fn is_well_formed(&self) -> bool {
         match *self {
-            Self::OfCommonYear(day) => (1..=365).contains(&day),
-            Self::OfYear(day) => day <= 365,
-            Self::OfWeek { month, week, weekday } => {
+            Self::CommonYear(day) => (1..=365).contains(&day),
+            Self::Year(day) => day <= 365,
+            Self::Week { month, week, weekday } => {
                 (1..=12).contains(&month) && (1..=5).contains(&week) && weekday <= 6
             }
         }
@@ -249,15 +247,15 @@ impl Text<'_> {
     fn moment(&mut self) -> Result<Moment, ZoneError> {
         self.expect(',')?;
         let day = if self.take('J') {
-            Day::OfCommonYear(self.number(365)?)
+            Day::CommonYear(self.number(365)?)
         } else if self.take('M') {
             let month = self.number(12)? as u8;
             self.expect('.')?;
             let week = self.number(5)? as u8;
             self.expect('.')?;
-            Day::OfWeek { month, week, weekday: self.number(6)? as u8 }
+            Day::Week { month, week, weekday: self.number(6)? as u8 }
         } else {
-            Day::OfYear(self.number(365)?)
+            Day::Year(self.number(365)?)
         };
         let second = if self.take('/') { self.time(167)? } else { SECOND_OF_CHANGE };
         Ok(Moment { day, second })

@@ -41,13 +41,13 @@ fn summer_that_ends_as_the_next_begins_goes_on() {
 fn days_are_counted_as_their_form_says() {
     // 2028 is a leap year: its 60th day is 29 February.
     let new_year = days_before(2028, 1);
-    assert_eq!(Day::OfCommonYear(59).of(2028), new_year + 58);
-    assert_eq!(Day::OfCommonYear(60).of(2028), new_year + 60, "1 March");
-    assert_eq!(Day::OfYear(59).of(2028), new_year + 59, "29 February");
+    assert_eq!(Day::CommonYear(59).of(2028), new_year + 58);
+    assert_eq!(Day::CommonYear(60).of(2028), new_year + 60, "1 March");
+    assert_eq!(Day::Year(59).of(2028), new_year + 59, "29 February");
     // February 2026 begins on a Sunday and has four of each day.
     let february = days_before(2026, 2);
-    assert_eq!(Day::OfWeek { month: 2, week: 1, weekday: 0 }.of(2026), february);
-    assert_eq!(Day::OfWeek { month: 2, week: 5, weekday: 6 }.of(2026), february + 27);
+    assert_eq!(Day::Week { month: 2, week: 1, weekday: 0 }.of(2026), february);
+    assert_eq!(Day::Week { month: 2, week: 5, weekday: 6 }.of(2026), february + 27);
 }
 
 #[test]
@@ -94,16 +94,16 @@ fn bytes_that_no_text_makes_are_refused() {
     let bytes = postcard::to_allocvec(&berlin).unwrap();
     assert_eq!(postcard::from_bytes(&bytes), Ok(berlin));
     let moment = |day| Moment { day, second: 0 };
-    let winter = moment(Day::OfYear(300));
+    let winter = moment(Day::Year(300));
     for (standard_s, summer) in [
         (i32::MIN, None),
         (90_000, None),
-        (0, Some((i32::MAX, moment(Day::OfYear(1)), winter))),
-        (0, Some((0, moment(Day::OfYear(366)), winter))),
-        (0, Some((0, winter, moment(Day::OfCommonYear(0))))),
-        (0, Some((0, winter, moment(Day::OfWeek { month: 0, week: 1, weekday: 0 })))),
-        (0, Some((0, winter, moment(Day::OfWeek { month: 1, week: 1, weekday: 7 })))),
-        (0, Some((0, winter, Moment { day: Day::OfYear(1), second: i32::MIN }))),
+        (0, Some((i32::MAX, moment(Day::Year(1)), winter))),
+        (0, Some((0, moment(Day::Year(366)), winter))),
+        (0, Some((0, winter, moment(Day::CommonYear(0))))),
+        (0, Some((0, winter, moment(Day::Week { month: 0, week: 1, weekday: 0 })))),
+        (0, Some((0, winter, moment(Day::Week { month: 1, week: 1, weekday: 7 })))),
+        (0, Some((0, winter, Moment { day: Day::Year(1), second: i32::MIN }))),
     ] {
         let summer = summer.map(|(offset_s, begins, ends)| Summer { offset_s, begins, ends });
         let bytes = postcard::to_allocvec(&Zone { standard_s, summer }).unwrap();
