@@ -224,6 +224,7 @@ fn resident_bytes() -> u64 {
 /// A hub, and devices that report to it.
 struct Load {
     hub: Hub<Database>,
+    began_unix_s: u64,
     now: Instant,
     entropy: Sequence,
     devices: Vec<(u32, Endpoint<Address>)>,
@@ -233,15 +234,13 @@ impl Load {
     fn new(mut database: Database, count: u32) -> Result<Self, String> {
         let mut entropy = Sequence(1);
         database.admit(vec![owner().verifying_key()], Some(String::new()));
-        let config = Config {
-            owners: vec![owner().verifying_key()],
-            devices_max: count as usize,
-            ..Config::default()
-        };
-        let unix_time = UnixTime { seconds: unix_s() };
+        let owners = vec![owner().verifying_key()];
+        let config = Config { owners, ..Config::for_devices(count as usize) };
+        let began_unix_s = unix_s();
+        let unix_time = UnixTime { seconds: began_unix_s };
         let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
         let hub = Hub::open(config, database, &mut moment).map_err(|error| error.to_string())?;
-        Ok(Self { hub, now: Instant::BOOT, entropy, devices: Vec::new() })
+        Ok(Self { hub, began_unix_s, now: Instant::BOOT, entropy, devices: Vec::new() })
     }
 
     /// Lets each device send its report number `number`; returns how long the hub took for each turn of a batch.
@@ -318,7 +317,9 @@ impl Load {
 
     /// Hands datagrams to the hub as its process does; returns its own, and the time that it took.
     fn turn(&mut self, sent: Vec<(u32, Vec<u8>)>) -> (Vec<(Address, Vec<u8>)>, Duration) {
-        let unix_time = UnixTime { seconds: unix_s() };
+        // A device reports once a second at most.
+        let seconds = self.began_unix_s + self.now.as_micros() / 1_000_000;
+        let unix_time = UnixTime { seconds };
         let mut moment = Moment { now: self.now, unix_time, entropy: &mut self.entropy };
         let began = Stopwatch::now();
         for (device, datagram) in sent {
