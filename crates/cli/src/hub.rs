@@ -1,6 +1,6 @@
 //! `tenure hub`: the directory as a process.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -148,17 +148,17 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let config = config(arguments)?;
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
-    if let Some(listen) = arguments.pages {
-        let free = std::net::TcpListener::bind(listen);
-        free.with_context(|| format!("can't serve pages at {listen}"))?;
-    }
+    let listener = arguments.pages.map(|listen| {
+        TcpListener::bind(listen).with_context(|| format!("can't serve pages at {listen}"))
+    });
+    let listener = listener.transpose()?;
     let mut database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     // Before anybody asks by the pages: the silence until now proves nothing.
     let running = database.running();
     running.hear(unix_time().seconds);
-    let pages = serve_pages(arguments, &database)?;
+    let pages = listener.map(|listener| serve_pages(listener, arguments, &database)).transpose()?;
     database.admit(config.owners.clone(), pages.clone());
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
@@ -205,21 +205,29 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Starts the pages, if they are asked for; returns their address.
-fn serve_pages(arguments: &RunArguments, database: &Database) -> anyhow::Result<Option<String>> {
-    let (Some(listen), Some(folder)) = (arguments.pages, &arguments.data) else { return Ok(None) };
+/// Starts the pages; returns their address.
+fn serve_pages(
+    listener: TcpListener,
+    arguments: &RunArguments,
+    database: &Database,
+) -> anyhow::Result<String> {
+    let folder = folder(arguments)?;
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
     let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
     let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
     let (path, running) = (folder.join(DATABASE), database.running());
     let address =
-        tenure_hub_server::serve(Pages { listen, database: path, tariff, by_tls, running })
-            .with_context(|| format!("can't serve pages at {listen}"))?;
-    Ok(Some(url.unwrap_or_else(|| format!("http://{address}"))))
+        tenure_hub_server::serve(listener, Pages { database: path, tariff, by_tls, running })
+            .context("can't serve pages")?;
+    Ok(url.unwrap_or_else(|| format!("http://{address}")))
+}
+
+fn folder(arguments: &RunArguments) -> anyhow::Result<&Path> {
+    arguments.data.as_deref().context("say where the hub is with --data")
 }
 
 fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
-    let folder = arguments.data.as_deref().context("say where the hub is with --data")?;
+    let folder = folder(arguments)?;
     let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
     // The lock comes before the database, where a full disk may break off the making of a hub.
     let is_others = |file: std::io::Result<std::fs::DirEntry>| {

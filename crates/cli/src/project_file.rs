@@ -125,8 +125,7 @@ impl ProjectTimer {
                 let Some(zone) = zone.filter(|zone| Some(*zone) != Zone::fixed(0)) else {
                     return Ok(When::At(schedule));
                 };
-                let when = When::AtLocal(LocalSchedule { schedule, zone });
-                when.is_possible().then_some(when).ok_or(ScheduleError::Never.into())
+                Ok(When::AtLocal(LocalSchedule::new(schedule, zone)?))
             }
             _ => Err(TimerError::Form),
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
-use tenure_hub_server::{Gates, MetricGate, Plan, SignedPlan};
+use tenure_hub_server::{Gates, MetricGate, Plan, SignedPlan, rollout_waits_in_words};
 use tenure_package::{Mandate, Package, Placed, Selector};
 use tenure_wire::control::MachineStatus;
 use tenure_wire::{Capabilities, Digest, Label, Name, Share, Term, Version};
@@ -305,9 +305,9 @@ fn show(rollout: &Value, output: &Output) {
     };
     let waits = rollout["waits"].as_array().into_iter().flatten().map(|wait| {
         let (devices, reason) = (wait["devices"].as_i64().unwrap_or(0), wait["reason"].as_str());
-        let verb = if devices == 1 { "waits" } else { "wait" };
-        format!("\n  {devices} {verb}: {}", reason.unwrap_or("?"))
+        (devices, reason.unwrap_or("?").to_string())
     });
+    let waits = rollout_waits_in_words(&waits.collect::<Vec<_>>());
     let text = format!(
         "rollout {}: {} to {}, {}{reason}\n  stage {} of {stages}; {}{}",
         number("id"),
@@ -316,7 +316,7 @@ fn show(rollout: &Value, output: &Output) {
         word("state"),
         number("stage"),
         counted.join(", "),
-        waits.collect::<String>()
+        waits.iter().map(|wait| format!("\n  {wait}")).collect::<String>()
     );
     output.line(&text, rollout);
 }

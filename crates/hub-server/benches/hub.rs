@@ -6,7 +6,7 @@
 //! asked for over loopback, one at a time.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Stopwatch, UNIX_EPOCH};
@@ -189,13 +189,14 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
     }
     let token = load.token()?;
     let pages = Pages {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         database: path,
         tariff: None,
         by_tls: false,
         running: load.hub.storage().running(),
     };
-    let pages = serve(pages).map_err(|error| error.to_string())?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let pages = listener.and_then(|listener| serve(listener, pages));
+    let pages = pages.map_err(|error| error.to_string())?;
     let device = format!("/v1/machines?device={}", name(count / 2));
     for path in ["/devices", "/machines", "/alarms", &device, "/metrics"] {
         let visit = |_| visit(pages, path, &token);

@@ -34,7 +34,10 @@ pub use crate::audit::{Broken, Entry as AuditEntry};
 pub use crate::database::Database;
 pub use crate::error::DatabaseError;
 pub use crate::registry::{Artifact, digest_of as registry_digest};
-pub use crate::rollouts::{Gates, MetricGate, NoMetricGate, Plan, PlanError, SignedPlan};
+pub use crate::rollouts::{
+    Gates, MetricGate, NoMetricGate, Plan, PlanError, SignedPlan,
+    words_of as rollout_waits_in_words,
+};
 pub use crate::running::Running;
 pub use crate::sign_in::request as sign_in_request;
 pub use crate::web::{Pages, serve};

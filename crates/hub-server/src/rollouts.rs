@@ -112,14 +112,18 @@ pub(crate) fn answer(
             advance::advance(connection, exchange, &rollout)?;
             Ok(reply)
         }),
-        (&Method::POST, [id, verb @ ("pause" | "resume" | "abort" | "roll-back")]) => {
-            let Some(act) = Event::of_verb(verb) else {
-                return Ok(Reply::problem(StatusCode::NOT_FOUND, "there is nothing here"));
-            };
-            with(connection, exchange, id, |rollout| steer(connection, exchange, &rollout, act))
-        }
-        _ => Ok(Reply::problem(StatusCode::NOT_FOUND, "there is nothing here")),
+        (&Method::POST, [id, verb]) => match Event::of_verb(verb) {
+            Some(act) => {
+                with(connection, exchange, id, |rollout| steer(connection, exchange, &rollout, act))
+            }
+            None => nothing_here(),
+        },
+        _ => nothing_here(),
     }
+}
+
+fn nothing_here() -> Result<Reply, rusqlite::Error> {
+    Ok(Reply::problem(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
 fn with(
@@ -240,7 +244,7 @@ pub(crate) fn waits(
 }
 
 /// Waits in words: `3 wait: counter 1.0.0, which runs there, isn't in the registry: push it`.
-pub(crate) fn words_of(waits: &[(i64, String)]) -> Vec<String> {
+pub fn words_of(waits: &[(i64, String)]) -> Vec<String> {
     let words = |(devices, reason): &(i64, String)| match devices {
         1 => format!("1 waits: {reason}"),
         _ => format!("{devices} wait: {reason}"),

@@ -63,8 +63,6 @@ const IDLE_MAX: usize = 4;
 /// The pages of a hub.
 #[derive(Debug)]
 pub struct Pages {
-    /// Where to listen.
-    pub listen: SocketAddr,
     /// The hub's database.
     pub database: PathBuf,
     /// The prices of bills.
@@ -85,12 +83,11 @@ struct Shared {
     bodies: Bodies,
 }
 
-/// Serves the pages of a hub, on a thread of its own, until the process ends. Returns the address.
+/// Serves the pages of a hub by `listener`, on a thread of its own, until the process ends. Returns the address.
 ///
 /// # Errors
-/// The address is taken, or the system has no thread.
-pub fn serve(pages: Pages) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind(pages.listen)?;
+/// The system has no thread.
+pub fn serve(listener: TcpListener, pages: Pages) -> std::io::Result<SocketAddr> {
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let state = State::new(pages);

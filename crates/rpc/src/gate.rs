@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::budget::Budget;
 use crate::noise::proof;
-use crate::places::Index;
+use crate::places::{Index, beginning};
 use crate::{Config, PeerAddress};
 use shares::{HOSTS, REHASH_PERIOD, Share, Shares};
 
@@ -47,8 +47,8 @@ pub(crate) struct Gate {
     epoch_lifetime: Duration,
     previous: Option<PreviousEpoch>,
     accepted: VecDeque<Accepted>,
-    /// The numbers of those in [`Self::accepted`], by the beginning of what tells them apart; anybody's datagram is
-    /// looked up here.
+    /// The numbers of those in [`Self::accepted`], by the beginning of what tells them apart: a part of a public key,
+    /// which nobody chooses at will. Anybody's datagram is looked up here.
     by_echo: Index,
     /// How many were forgotten, which is the number of the first.
     forgotten: u64,
@@ -200,7 +200,7 @@ impl Gate {
         echo: &Echo,
         is_shown: bool,
     ) -> Option<Repeated> {
-        let accepted = self.by_echo.of(beginning(echo)).find_map(|number| {
+        let accepted = self.by_echo.of(beginning(&echo.0)).find_map(|number| {
             let place = usize::try_from(number.checked_sub(self.forgotten)?).ok()?;
             self.accepted.get(place).filter(|accepted| accepted.echo == *echo)
         })?;
@@ -284,7 +284,7 @@ impl Gate {
         let from = self.address_code(from);
         while self.accepted.len() >= self.accepted_max {
             let Some(oldest) = self.accepted.pop_front() else { break };
-            self.by_echo.remove(beginning(&oldest.echo), self.forgotten);
+            self.by_echo.remove(beginning(&oldest.echo.0), self.forgotten);
             self.forgotten += 1;
             if oldest.epoch == self.epoch {
                 self.epochs_cut += 1;
@@ -294,7 +294,7 @@ impl Gate {
         }
         // An initiation of an epoch that just ended may stay here: it is refused anyway once it is
         // dropped.
-        self.by_echo.insert(beginning(&echo), self.forgotten + self.accepted.len() as u64);
+        self.by_echo.insert(beginning(&echo.0), self.forgotten + self.accepted.len() as u64);
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
     }
 
@@ -396,12 +396,6 @@ impl Gate {
 
 fn cookie_period(now: Instant) -> u64 {
     now.as_micros() / COOKIE_PERIOD.as_micros() as u64
-}
-
-/// The first bytes of an initiation's mark: a part of a public key, which nobody chooses at will.
-fn beginning(echo: &Echo) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = echo.0;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn truncated<const N: usize>(code: &[u8; 32]) -> [u8; N] {

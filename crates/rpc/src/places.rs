@@ -50,6 +50,12 @@ impl Index {
     }
 }
 
+/// The first bytes of a key or a mark, under which an [`Index`] has it: hardly two begin alike, and those that do stand
+/// side by side there.
+pub(crate) fn beginning(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// How much something is missed: by whose it is, whether they ever showed that they heard, and when they last spoke.
 pub(crate) type Rank = (Standing, bool, Instant);
 

@@ -10,12 +10,11 @@ use alloc::vec::Vec;
 
 use litemap::LiteMap;
 use tenure_hal::Instant;
-use tenure_wire::PublicKey;
 use tenure_wire::datagram::SessionIndex;
 
 use crate::Config;
 use crate::config::Standing;
-use crate::places::{Ends, Index, LeastMissed, Rank};
+use crate::places::{Ends, Index, LeastMissed, Rank, beginning};
 use crate::session::{Pair, Session};
 
 /// All sessions of an endpoint.
@@ -64,7 +63,7 @@ impl<A> Sessions<A> {
     /// Those of one pair.
     pub(crate) fn of_pair(&self, pair: &Pair) -> impl Iterator<Item = &Session<A>> {
         let pair = *pair;
-        let of_peer = self.of_peers.of(beginning(&pair.peer));
+        let of_peer = self.of_peers.of(beginning(&pair.peer.0));
         of_peer
             .filter_map(move |index| self.get(index_of(index)))
             .filter(move |one| one.pair == pair)
@@ -73,7 +72,7 @@ impl<A> Sessions<A> {
     /// Adds a session whose number is unused.
     pub(crate) fn add(&mut self, config: &Config, session: Session<A>) {
         let (index, item) = (session.index, item_of(session.index));
-        self.of_peers.insert(beginning(&session.pair.peer), item);
+        self.of_peers.insert(beginning(&session.pair.peer.0), item);
         self.by_age.insert(session.created.as_micros(), item);
         if !session.confirmed {
             self.half_open.push(index);
@@ -85,7 +84,7 @@ impl<A> Sessions<A> {
     /// Ends a session.
     pub(crate) fn remove(&mut self, index: SessionIndex) {
         let Some(session) = self.table.remove(&index) else { return };
-        self.of_peers.remove(beginning(&session.pair.peer), item_of(index));
+        self.of_peers.remove(beginning(&session.pair.peer.0), item_of(index));
         self.by_age.remove(session.created.as_micros(), item_of(index));
         let table = &self.table;
         self.least_missed.drop_gone(table.len(), &|item| table.get(&index_of(item)).is_some());
@@ -168,12 +167,6 @@ fn item_of(index: SessionIndex) -> u64 {
 
 fn index_of(item: u64) -> SessionIndex {
     SessionIndex(item as u32)
-}
-
-/// The first bytes of a key, which hardly two peers share.
-fn beginning(key: &PublicKey) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = key.0;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 #[cfg(test)]

@@ -170,7 +170,29 @@ impl Schedule {
 
     /// Whether one of its fields of days has a star that the set doesn't show, or none although the set is full.
     pub fn has_odd_star(&self) -> bool {
-        self.days & ODD_STAR_OF_DAYS != 0 || self.weekdays & ODD_STAR_OF_WEEKDAYS != 0
+        [DAYS, WEEKDAYS_AT].into_iter().any(|index| self.has_odd_star_in(index))
+    }
+
+    /// Whether the field has a star that its set doesn't show, or none although the set is full.
+    fn has_odd_star_in(&self, index: usize) -> bool {
+        match index {
+            MINUTES => self.minutes & ODD_STAR_OF_MINUTES != 0,
+            HOURS => self.hours & ODD_STAR_OF_HOURS != 0,
+            DAYS => self.days & ODD_STAR_OF_DAYS != 0,
+            WEEKDAYS_AT => self.weekdays & ODD_STAR_OF_WEEKDAYS != 0,
+            _ => false,
+        }
+    }
+
+    /// Takes note of such a star.
+    fn set_odd_star_in(&mut self, index: usize) {
+        match index {
+            MINUTES => self.minutes |= ODD_STAR_OF_MINUTES,
+            HOURS => self.hours |= ODD_STAR_OF_HOURS,
+            DAYS => self.days |= ODD_STAR_OF_DAYS,
+            WEEKDAYS_AT => self.weekdays |= ODD_STAR_OF_WEEKDAYS,
+            _ => {}
+        }
     }
 
     /// Whether it says at which times of day, without a star in the minutes or hours. A change of the clock makes none
@@ -186,14 +208,7 @@ impl Schedule {
 
     /// Whether the field has a star.
     fn has_star(&self, index: usize) -> bool {
-        let is_odd = match index {
-            MINUTES => self.minutes & ODD_STAR_OF_MINUTES != 0,
-            HOURS => self.hours & ODD_STAR_OF_HOURS != 0,
-            DAYS => self.days & ODD_STAR_OF_DAYS != 0,
-            WEEKDAYS_AT => self.weekdays & ODD_STAR_OF_WEEKDAYS != 0,
-            _ => false,
-        };
-        is_odd != (self.field(index) == all_of(index))
+        self.has_odd_star_in(index) != (self.field(index) == all_of(index))
     }
 
     /// Whether it is on that day, which is the one of that number in its month.
@@ -340,17 +355,10 @@ impl FromStr for Schedule {
         let weekdays = (weekdays | weekdays >> 7 & 1) as u8 & 0x7F;
         let (hours, days, months) = (hours as u32, days as u32, months as u16);
         let mut schedule = Self { minutes, hours, days, months, weekdays };
-        if schedule.has_star(MINUTES) != has_star[MINUTES] {
-            schedule.minutes |= ODD_STAR_OF_MINUTES;
-        }
-        if schedule.has_star(HOURS) != has_star[HOURS] {
-            schedule.hours |= ODD_STAR_OF_HOURS;
-        }
-        if schedule.has_star(DAYS) != has_star[DAYS] {
-            schedule.days |= ODD_STAR_OF_DAYS;
-        }
-        if schedule.has_star(WEEKDAYS_AT) != has_star[WEEKDAYS_AT] {
-            schedule.weekdays |= ODD_STAR_OF_WEEKDAYS;
+        for index in [MINUTES, HOURS, DAYS, WEEKDAYS_AT] {
+            if schedule.has_star(index) != has_star[index] {
+                schedule.set_odd_star_in(index);
+            }
         }
         if schedule.comes() { Ok(schedule) } else { Err(ScheduleError::Never) }
     }

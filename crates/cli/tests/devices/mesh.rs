@@ -333,8 +333,10 @@ fn a_tenant_keeps_secrets_and_calls_its_machine_by_way_of_a_member_with_the_owne
     let call =
         |arguments: &[&str]| tenant.command(&[&["call"], arguments].concat()).output().unwrap();
     let secret = ["probe@attic", "secret", "wifi"];
-    wait_until("the member knows the machine", || {
-        call(&[&secret[..], &by_pass[..]].concat()).status.success()
+    tenure_testbed::wait_until(|| {
+        let output = call(&[&secret[..], &by_pass[..]].concat());
+        let error = || String::from_utf8_lossy(&output.stderr).into_owned();
+        output.status.success().then_some(()).ok_or_else(error)
     });
     assert_eq!(tenant.ok(&[&["call"], &secret[..], &by_pass[..]].concat()), "open sesame");
 

@@ -171,11 +171,13 @@ pub(super) fn see(
         enter(connection, rollout, device, part.state, event, reason)?;
         tried(connection, rollout, device, now)
     };
-    let waits_for = |reason: &str| -> Result<(), rusqlite::Error> {
-        let is_reached = part.state == DeviceState::Waiting && part.position < rollout.reach();
-        let held = if is_reached { reason } else { "" };
+    let told = |reason: &str, held: &str| -> Result<(), rusqlite::Error> {
         note(connection, rollout, device, reason, held)?;
         tried(connection, rollout, device, now)
+    };
+    let waits_for = |reason: &str| {
+        let is_reached = part.state == DeviceState::Waiting && part.position < rollout.reach();
+        told(reason, if is_reached { reason } else { "" })
     };
     match saw {
         Saw::Before { has, version } => {
@@ -205,10 +207,7 @@ pub(super) fn see(
             if let Some((event, reason)) = seen.judge(connection, rollout, device, &part, now)? {
                 match event {
                     Some(event) => happens(event, &reason)?,
-                    None => {
-                        note(connection, rollout, device, &reason, "")?;
-                        tried(connection, rollout, device, now)?;
-                    }
+                    None => told(&reason, "")?,
                 }
             }
         }
@@ -227,10 +226,7 @@ pub(super) fn see(
             happens(DeviceEvent::Fails, "the machine is gone")?;
         }
         Saw::None { reason } | Saw::Held { reason } => waits_for(reason)?,
-        Saw::Refused { reason } | Saw::Missing { reason } => {
-            note(connection, rollout, device, reason, "")?;
-            tried(connection, rollout, device, now)?;
-        }
+        Saw::Refused { reason } | Saw::Missing { reason } => told(reason, "")?,
     }
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }

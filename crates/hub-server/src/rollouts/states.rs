@@ -149,8 +149,7 @@ impl State {
 
     /// The state after `event`; `None` if that can't happen now.
     pub(crate) fn after(self, event: Event) -> Option<Self> {
-        let found = ROLLOUT.iter().find(|(from, what, _)| *from == self && *what == event);
-        found.map(|(.., to)| *to)
+        next(&ROLLOUT, self, event)
     }
 
     /// Whether nothing more happens by itself.
@@ -216,8 +215,7 @@ impl DeviceState {
 
     /// The state after `event`; `None` if that can't happen now.
     pub(crate) fn after(self, event: DeviceEvent) -> Option<Self> {
-        let found = DEVICE.iter().find(|(from, what, _)| *from == self && *what == event);
-        found.map(|(.., to)| *to)
+        next(&DEVICE, self, event)
     }
 
     /// The word in the database, the API and on pages.
@@ -248,34 +246,38 @@ impl DeviceEvent {
     }
 }
 
-impl ToSql for State {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.word().into())
-    }
+/// What `event` leads to in `table` from a state, if it can happen there.
+fn next<S: Copy + PartialEq, E: PartialEq>(table: &[(S, E, S)], from: S, event: E) -> Option<S> {
+    let found = table.iter().find(|(state, what, _)| *state == from && *what == event);
+    found.map(|(.., to)| *to)
 }
 
-impl FromSql for State {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let word = value.as_str()?;
-        Self::ALL.into_iter().find(|state| state.word() == word).ok_or(FromSqlError::InvalidType)
-    }
+/// A state stands in the database by its word.
+macro_rules! stored_by_word {
+    ($state:ty) => {
+        impl ToSql for $state {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.word().into())
+            }
+        }
+
+        impl FromSql for $state {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let word = value.as_str()?;
+                let known = Self::ALL.into_iter().find(|state| state.word() == word);
+                known.ok_or(FromSqlError::InvalidType)
+            }
+        }
+    };
 }
 
-impl ToSql for DeviceState {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.word().into())
-    }
-}
-
-impl FromSql for DeviceState {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let word = value.as_str()?;
-        Self::ALL.into_iter().find(|state| state.word() == word).ok_or(FromSqlError::InvalidType)
-    }
-}
+stored_by_word!(State);
+stored_by_word!(DeviceState);
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
 
     /// A lifecycle as the documentation draws it: a line for each event in each state.
@@ -331,14 +333,14 @@ mod tests {
 
     #[test]
     fn each_event_has_one_outcome_in_each_state() {
-        for (at, (from, what, _)) in ROLLOUT.iter().enumerate() {
-            let again = ROLLOUT[at + 1..].iter().any(|(f, w, _)| f == from && w == what);
-            assert!(!again, "{from:?} {what:?}");
+        fn check<S: PartialEq + Debug, E: PartialEq + Debug>(table: &[(S, E, S)]) {
+            for (at, (from, what, _)) in table.iter().enumerate() {
+                let again = table[at + 1..].iter().any(|(f, w, _)| f == from && w == what);
+                assert!(!again, "{from:?} {what:?}");
+            }
         }
-        for (at, (from, what, _)) in DEVICE.iter().enumerate() {
-            let again = DEVICE[at + 1..].iter().any(|(f, w, _)| f == from && w == what);
-            assert!(!again, "{from:?} {what:?}");
-        }
+        check(&ROLLOUT);
+        check(&DEVICE);
         // An event that is written for many devices at once leads to one state.
         for event in [DeviceEvent::GoesBack, DeviceEvent::CannotGoBack, DeviceEvent::Forgiven] {
             let outcomes = DEVICE.iter().filter(|(_, what, _)| *what == event);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
@@ -68,14 +68,10 @@ impl World {
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-        let pages = serve(Pages {
-            listen: ([127, 0, 0, 1], 0).into(),
-            database: path,
-            tariff: Some(tariff),
-            by_tls,
-            running: database.running(),
-        });
-        let pages = pages.unwrap();
+        let pages =
+            Pages { database: path, tariff: Some(tariff), by_tls, running: database.running() };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let pages = serve(listener, pages).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
         Self { _folder: folder, database, pages }
     }

@@ -615,8 +615,8 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// Sees to it that there is room for one more session, by ending others if need be: those that
-    /// are over, the oldest of the same pair and incarnation, of the pair the one that was silent for longest,
-    /// half-open ones, and then the one that was silent for longest among those that no call uses. For a session of the owner's, or one that this end
+    /// are over, one of the pair if that has its share, half-open ones, and then the one that was
+    /// silent for longest among those that no call uses. For a session of the owner's, or one that this end
     /// opens (`opened_here`), a stranger's ends even if calls use it: its opener can open another,
     /// and finds its calls there. The owner's end last, and a stranger ends none of a favoured peer.
     fn make_room_for_session(

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tenure_crypto::AeadKey;
 use tenure_hal::simulated::Random;
-use tenure_wire::MachineId;
+use tenure_wire::{MachineId, PublicKey};
 
 use super::*;
 use crate::noise::Established;

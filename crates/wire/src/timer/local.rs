@@ -30,6 +30,15 @@ pub struct LocalSchedule {
 }
 
 impl LocalSchedule {
+    /// That schedule on that clock.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Never`]: the clock leaps over all of its times.
+    pub fn new(schedule: Schedule, zone: Zone) -> Result<Self, ScheduleError> {
+        let local = Self { schedule, zone };
+        local.next_after(0).map(|_| local).ok_or(ScheduleError::Never)
+    }
+
     /// The first of its times after `unix_s`, in seconds since 1970; `None` if it has none, or none in ten years but
     /// times of day that the clock leaps over.
     pub fn next_after(&self, unix_s: u64) -> Option<u64> {
@@ -77,10 +86,7 @@ impl FromStr for LocalSchedule {
         let (zone, schedule) =
             text.split_once(|c: char| c.is_ascii_whitespace()).ok_or(ScheduleError::Fields)?;
         let zone = zone.parse().map_err(ScheduleError::Zone)?;
-        let schedule = schedule.trim_start().parse()?;
-        let local = Self { schedule, zone };
-        // A star's times may all be leapt over.
-        local.next_after(0).map(|_| local).ok_or(ScheduleError::Never)
+        Self::new(schedule.trim_start().parse()?, zone)
     }
 }
 
