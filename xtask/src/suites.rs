@@ -1,7 +1,10 @@
-//! `suites`: runs suites of others' cases that are too large for the repository, from a file that the caller has.
+//! `suites`: runs suites of others' cases that are too large for the repository, from a
+//! file that the caller has, or by a package manager.
 
 mod bogo;
+mod judged;
 mod limbo;
+mod oci;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,7 @@ pub(crate) struct Arguments {
 enum Suite {
     Bogo(BogoArguments),
     Limbo(LimboArguments),
+    Oci(OciArguments),
 }
 
 /// Let the tests of BoringSSL's own TLS speak with `tenure_tls`; needs Go.
@@ -44,9 +48,18 @@ struct LimboArguments {
     verbose: bool,
 }
 
+/// Hold a hub's registry to the OCI distribution specification by its conformance suite; needs Go, which fetches it.
+#[derive(clap::Args)]
+struct OciArguments {
+    /// List the tests that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     match &arguments.suite {
         Suite::Bogo(arguments) => bogo::run(root, &arguments.from, arguments.verbose),
         Suite::Limbo(arguments) => limbo::run(&arguments.from, arguments.verbose),
+        Suite::Oci(arguments) => oci::run(root, arguments.verbose),
     }
 }

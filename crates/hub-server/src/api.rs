@@ -38,7 +38,7 @@ impl Part {
     /// The most bytes of the body of a request.
     pub(crate) fn body_bytes_max(self) -> usize {
         match self {
-            Self::Packages => registry::BLOB_BYTES_MAX,
+            Self::Packages => registry::BODY_BYTES_MAX,
             Self::Rollouts => BODY_BYTES_MAX,
         }
     }

@@ -22,10 +22,16 @@ use crate::exchange::{Exchange, Reply};
 use crate::room::{self, Keeps};
 
 pub use artifact::Artifact;
-pub(crate) use blobs::BLOB_BYTES_MAX;
+use blobs::BLOB_BYTES_MAX;
 
 /// The type of a package as an artifact and as a blob.
 pub(crate) const PACKAGE_TYPE: &str = "application/vnd.tenure.package.v1";
+/// The most bytes of a request's body: of a blob, or of a manifest.
+pub(crate) const BODY_BYTES_MAX: usize = if BLOB_BYTES_MAX > manifests::MANIFEST_BYTES_MAX {
+    BLOB_BYTES_MAX
+} else {
+    manifests::MANIFEST_BYTES_MAX
+};
 /// The header that tells a stored digest (distribution spec 1.1, "Pushing blobs").
 const CONTENT_DIGEST: header::HeaderName = header::HeaderName::from_static("docker-content-digest");
 /// The longest name of a repository, in bytes.

@@ -11,6 +11,8 @@ use rusqlite::{Connection, params_from_iter};
 
 /// The most rows of a page.
 pub(crate) const LIMIT_MAX: u64 = 1_000;
+/// The most rows of a list as a file: ten times those of all devices that a hub carries.
+pub(crate) const FILE_ROWS_MAX: u64 = 100_000;
 /// The most filters of one request: each is a condition of the query, whose depth SQLite bounds.
 const FILTERS_MAX: usize = 32;
 const LIMIT: u64 = 100;
@@ -399,7 +401,7 @@ impl Resource {
             Some((index, false)) => format!("{}, {}", columns[index], self.order),
             None => self.order.to_string(),
         };
-        let limit = request.limit.min(LIMIT_MAX);
+        let limit = request.limit.min(FILE_ROWS_MAX);
         values.push(Value::from(limit as i64 + 1));
         values.push(Value::from(i64::try_from(request.skip).unwrap_or(i64::MAX)));
         let (columns, conditions) = (columns.join(", "), conditions.join(" AND "));

@@ -385,6 +385,12 @@ fn lists_are_paged_sorted_and_exported_and_an_unchanged_one_is_not_sent_again() 
     assert_eq!(world.get("/v1/devices", &[&token, &known]).status, 200);
     let csv = world.get("/devices.csv?q=device-1", &[&token]).body;
     assert!(csv.starts_with("\"device\",\"state\"") && csv.lines().count() == 8, "{csv}");
+    for number in 100..250 {
+        world.list(1, number, &format!("shed-{number}"));
+    }
+    let lines = |address: &str| world.get(address, &[&token]).body.lines().count();
+    assert_eq!(lines("/devices.csv?q=shed"), 151, "a file has all of them");
+    assert_eq!(lines("/devices.csv?q=shed&limit=20"), 21);
 }
 
 #[test]

@@ -267,6 +267,91 @@ fn manifest_of_other_tools_is_kept_as_it_came() {
     assert_eq!((blob.status, blob.body.as_str()), (200, "layer"));
 }
 
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+
+#[test]
+fn index_is_kept_once_all_that_it_names_is_there_and_found_as_a_referrer() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    for blob in [b"{}".as_slice(), b"arm", b"risc-v"] {
+        assert_eq!(client.push_blob("images", blob).status, 201);
+    }
+    let [arm, riscv] = [b"arm".as_slice(), b"risc-v"].map(|it| manifest("text/plain", it));
+    let named = |text: &str| json!({ "mediaType": &MANIFEST_TYPE[14..], "digest": digest(text.as_bytes()), "size": text.len() });
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": INDEX_TYPE,
+        "manifests": [named(&arm), named(&riscv)],
+        "subject": named(&arm),
+        "annotations": { "for": "two processors" },
+        "a field of a later version": [1, 2],
+    });
+    let index = index.to_string();
+    let push = |reference: &str, body: &str| {
+        let headers = [format!("content-type: {INDEX_TYPE}")];
+        let path = format!("/v2/images/manifests/{reference}");
+        client.send("PUT", &path, &headers.each_ref().map(String::as_str), body.as_bytes())
+    };
+    assert_eq!(client.push_manifest("images", "arm", &arm).status, 201);
+    let early = push("all", &index);
+    assert_eq!((early.status, code(&early).as_str()), (404, "MANIFEST_BLOB_UNKNOWN"));
+    assert_eq!(client.push_manifest("images", "risc-v", &riscv).status, 201);
+    let pushed = push("all", &index);
+    assert_eq!(pushed.status, 201, "{}", pushed.body);
+    assert_eq!(pushed.header("oci-subject"), Some(digest(arm.as_bytes()).as_str()));
+    let kept = client.get("/v2/images/manifests/all");
+    assert_eq!(
+        (kept.body.as_str(), kept.header("content-type")),
+        (index.as_str(), Some(INDEX_TYPE))
+    );
+    let found = client.get(&format!("/v2/images/referrers/{}", digest(arm.as_bytes())));
+    let found: Value = serde_json::from_str(&found.body).unwrap();
+    let descriptor = json!({
+        "mediaType": INDEX_TYPE,
+        "digest": digest(index.as_bytes()),
+        "size": index.len(),
+        "annotations": { "for": "two processors" },
+    });
+    assert_eq!(found["manifests"], json!([descriptor]));
+    // What is of both kinds, or of none, is refused.
+    for (key, value) in [("config", named(&arm)), ("manifests", json!(null)), ("layers", json!([]))]
+    {
+        let mut other: Value = serde_json::from_str(&index).unwrap();
+        other[key] = value;
+        let refused = push("all", &other.to_string());
+        assert_eq!((refused.status, code(&refused).as_str()), (400, "MANIFEST_INVALID"), "{key}");
+    }
+}
+
+/// "A registry SHOULD … accept at least 4 MiB" (distribution spec 1.1, "Pushing Manifests").
+#[test]
+fn manifest_of_4_mib_is_kept_and_a_longer_one_or_one_with_other_annotations_refused() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    for blob in [b"{}".as_slice(), b"layer"] {
+        assert_eq!(client.push_blob("images", blob).status, 201);
+    }
+    let mut long: Value = serde_json::from_str(&manifest("text/plain", b"layer")).unwrap();
+    long["annotations"] = json!({ "text": "" });
+    let beside = long.to_string().len();
+    let mut push = |bytes: usize| {
+        long["annotations"]["text"] = json!("x".repeat(bytes - beside));
+        client.push_manifest("images", "long", &long.to_string())
+    };
+    let most = 4 << 20;
+    assert_eq!(push(most).status, 201);
+    assert_eq!(push(most + 1).status, 413);
+    assert_eq!(client.get("/v2/images/manifests/long").body.len(), most);
+    let mut other: Value = serde_json::from_str(&manifest("text/plain", b"layer")).unwrap();
+    for annotations in [json!([]), json!({ "number": 1 }), json!("text")] {
+        other["annotations"] = annotations;
+        let refused = client.push_manifest("images", "other", &other.to_string());
+        assert_eq!((refused.status, code(&refused).as_str()), (400, "MANIFEST_INVALID"));
+    }
+}
+
 #[test]
 fn skopeo_copies_a_package_here_and_back() {
     if Command::new("skopeo").arg("--version").output().is_err() {

@@ -1,7 +1,4 @@
 //! BoGo, the tests of BoringSSL's own TLS: its runner speaks to `crates/tls/examples/bogo.rs` as a peer that breaks rules.
-//!
-//! A test that fails, unless [`NAMED`] has it with a reason, has failed. So has an entry there that nothing needs any more,
-//! and the whole, if fewer tests pass than did before: the shim skips what isn't here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +7,12 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::report::Reported;
+use super::judged::{Outcome, Record};
 use crate::{process, toolchain};
 
-/// The tests that pass with the snapshot of BoringSSL that docs/suites.md names.
-const PASSED_MIN: usize = 514;
+/// With the snapshot of BoringSSL that docs/suites.md names.
+const RECORD: Record = Record { named: NAMED, passed_min: 514 };
 
-/// The tests that fail, by their reasons, which stand in docs/suites.md as well. A star stands for any text.
 const NAMED: &[(&str, &[&str])] = &[
     (
         "TLS 1.2 is not spoken: the runner's server finds no suite, and says so in its own way",
@@ -101,53 +97,32 @@ const UNSTEADY: &[&str] = &["KeyUpdate-Requested"];
 /// The file that the runner writes.
 #[derive(Deserialize)]
 struct Results {
-    tests: BTreeMap<String, Outcome>,
+    tests: BTreeMap<String, Ended>,
 }
 
 #[derive(Deserialize)]
-struct Outcome {
+struct Ended {
     actual: String,
     #[serde(default)]
     error: String,
 }
 
 pub(super) fn run(root: &Path, from: &Path, verbose: bool) -> Result<()> {
-    let mut results = results(root, from)?;
-    results.retain(|name, _| !UNSTEADY.contains(&name.as_str()));
-    let count = |actual| results.values().filter(|it| it.actual == actual).count();
-    let (passed, skipped) = (count("PASS"), count("SKIP"));
-    let failing = results.iter().filter(|(_, it)| it.actual != "PASS" && it.actual != "SKIP");
-    let (mut failures, mut named) = (Vec::new(), BTreeMap::<&str, Vec<(&str, &Outcome)>>::new());
-    for (name, outcome) in failing {
-        match pattern_of(name) {
-            Some((_, pattern)) => named.entry(pattern).or_default().push((name, outcome)),
-            None => failures.push(format!("{name}: {}", outcome.error)),
-        }
-    }
-    for (reason, patterns) in NAMED {
-        let of_reason = patterns.iter().filter_map(|pattern| named.get(pattern)).flatten();
-        println!("{} fail: {reason}", of_reason.clone().count());
-        if verbose {
-            of_reason.for_each(|(name, outcome)| println!("  {name}: {}", outcome.error));
-        }
-        let unused = patterns.iter().filter(|pattern| !named.contains_key(**pattern));
-        failures.extend(unused.map(|it| format!("{it}: is named as a failure, and is none")));
-    }
-    if passed < PASSED_MIN {
-        failures.push(format!("{passed} passed, and {PASSED_MIN} did before"));
-    }
-    failures.iter().for_each(|failure| println!("FAILED {failure}"));
-    let differing: usize = named.values().map(Vec::len).sum();
-    println!(
-        "{} tests: {passed} passed, {differing} fail for a reason, {} failed, {skipped} need what isn't here",
-        results.len(),
-        failures.len()
-    );
-    if failures.is_empty() { Ok(()) } else { Err(Reported.into()) }
+    let results = results(root, from)?;
+    let steady = results.into_iter().filter(|(name, _)| !UNSTEADY.contains(&name.as_str()));
+    let outcomes = steady.map(|(name, ended)| {
+        let outcome = match &*ended.actual {
+            "PASS" => Outcome::Passed,
+            "SKIP" => Outcome::Skipped,
+            _ => Outcome::Failed(ended.error),
+        };
+        (name, outcome)
+    });
+    RECORD.judge(&outcomes.collect(), verbose)
 }
 
 /// The outcomes of all tests, by the runner in `from`, a checkout of BoringSSL.
-fn results(root: &Path, from: &Path) -> Result<BTreeMap<String, Outcome>> {
+fn results(root: &Path, from: &Path) -> Result<BTreeMap<String, Ended>> {
     let runner = from.join("ssl/test/runner");
     ensure!(
         runner.join("runner.go").is_file(),
@@ -186,41 +161,4 @@ fn results(root: &Path, from: &Path) -> Result<BTreeMap<String, Outcome>> {
     let results: Results = serde_json::from_str(&text).context("the runner's results")?;
     ensure!(!results.tests.is_empty(), "the runner ran no test");
     Ok(results.tests)
-}
-
-/// The entry of [`NAMED`] that `name` belongs to: its reason and its pattern.
-fn pattern_of(name: &str) -> Option<(&'static str, &'static str)> {
-    NAMED.iter().find_map(|(reason, patterns)| {
-        let pattern = patterns.iter().find(|pattern| matches(pattern, name))?;
-        Some((*reason, *pattern))
-    })
-}
-
-/// Whether `name` is what `pattern` says, in which a star stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
-            (0..=name.len()).any(|at| name.is_char_boundary(at) && matches(rest, &name[at..]))
-        }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name, is_match) in [
-            ("Hello", "Hello", true),
-            ("Hello", "HelloRetry", false),
-            ("Hello*", "Hello", true),
-            ("Hello*-TLS13", "HelloRetry-Cookie-TLS13", true),
-            ("Hello*-TLS13", "HelloRetry-TLS13-Split", false),
-            ("*-Server-*13", "EarlyData-Server-TLS13", true),
-        ] {
-            assert_eq!(matches(pattern, name), is_match, "{pattern} and {name}");
-        }
-    }
 }

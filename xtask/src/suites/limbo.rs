@@ -1,7 +1,6 @@
 //! C2SP's x509-limbo: certificate chains with the verdict that each must get, judged by `tenure_tls`.
 //!
-//! A case whose verdict differs has failed, unless [`NAMED`] has it with a reason. An entry there that
-//! no case needs any more has failed as well.
+//! A case whose verdict differs has failed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,9 +15,11 @@ use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::Software;
 use tenure_tls::x509::{Anchor, CertificateError, Purpose, ServerName, UnixTime, verify_chain};
 
-use crate::report::Reported;
+use super::judged::{Outcome, Record};
 
-/// The cases that are judged otherwise, by their reasons, which stand in docs/suites.md as well.
+/// With the suite that docs/suites.md names.
+const RECORD: Record = Record { named: NAMED, passed_min: 9_731 };
+
 const NAMED: &[(&str, &[&str])] = &[
     (
         "there are no revocation lists",
@@ -134,45 +135,17 @@ struct PeerName {
 }
 
 pub(super) fn run(from: &Path, verbose: bool) -> Result<()> {
-    let cases = read(from)?.testcases;
-    let (mut agreed, mut failures) = (0, Vec::new());
-    let mut named: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
-    for case in &cases {
+    let mut outcomes = BTreeMap::new();
+    for case in read(from)?.testcases {
         let judged = case.judge().with_context(|| case.id.clone())?;
-        let difference = match (judged, case.is_good()?) {
-            (Ok(()), true) | (Err(_), false) => {
-                agreed += 1;
-                continue;
-            }
-            (Ok(()), false) => "accepted".to_owned(),
-            (Err(error), true) => format!("refused, as {error}"),
+        let outcome = match (judged, case.is_good()?) {
+            (Ok(()), true) | (Err(_), false) => Outcome::Passed,
+            (Ok(()), false) => Outcome::Failed("accepted".to_owned()),
+            (Err(error), true) => Outcome::Failed(format!("refused, as {error}")),
         };
-        match reason_of(&case.id) {
-            Some(reason) => named.entry(reason).or_default().push((&case.id, difference)),
-            None => failures.push(format!("{}: {difference}", case.id)),
-        }
+        outcomes.insert(case.id, outcome);
     }
-    for (reason, ids) in NAMED {
-        let differ = named.get(reason).map_or(&[][..], Vec::as_slice);
-        println!("{} differ: {reason}", differ.len());
-        if verbose {
-            differ.iter().for_each(|(id, difference)| println!("  {id}: {difference}"));
-        }
-        let unused = ids.iter().filter(|id| !differ.iter().any(|it| it.0 == **id));
-        failures.extend(unused.map(|id| format!("{id}: is named as a difference, and is none")));
-    }
-    failures.iter().for_each(|failure| println!("FAILED {failure}"));
-    let differing: usize = named.values().map(Vec::len).sum();
-    println!(
-        "{} cases: {agreed} passed, {differing} differ for a reason, {} failed",
-        cases.len(),
-        failures.len()
-    );
-    if failures.is_empty() { Ok(()) } else { Err(Reported.into()) }
-}
-
-fn reason_of(id: &str) -> Option<&'static str> {
-    NAMED.iter().find(|(_, ids)| ids.contains(&id)).map(|(reason, _)| *reason)
+    RECORD.judge(&outcomes, verbose)
 }
 
 /// The suite in `path`, which `xz` opens if its name says so.

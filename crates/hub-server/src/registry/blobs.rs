@@ -28,6 +28,9 @@ pub(super) fn store(
     digest: &str,
     bytes: &[u8],
 ) -> Result<Reply, rusqlite::Error> {
+    if bytes.len() > BLOB_BYTES_MAX {
+        return Ok(too_long());
+    }
     if !has_digest(bytes, digest) {
         let text = "the bytes don't have that digest; it is sha256:… or sha512:…";
         return Ok(Code::DigestInvalid.reply(text));
@@ -48,6 +51,11 @@ pub(super) fn store(
     Ok(Reply::empty(StatusCode::CREATED)
         .with(header::LOCATION, format!("/v2/{repository}/blobs/{digest}"))
         .with(CONTENT_DIGEST, digest))
+}
+
+/// The answer to a blob that is longer than any may be.
+pub(super) fn too_long() -> Reply {
+    Code::SizeInvalid.reply(&format!("a blob has {BLOB_BYTES_MAX} bytes at most"))
 }
 
 /// Whether a key may store another blob of `length` bytes.

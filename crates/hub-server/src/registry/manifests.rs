@@ -1,9 +1,13 @@
 //! Manifests and tags: what blobs belong together, and under which names.
 
+use core::fmt;
+
 use http::{StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tenure_package::Package;
 
 use super::{
@@ -13,13 +17,13 @@ use super::{
 use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
 
-/// The manifest of an artifact (image spec 1.1).
+/// The manifest of an image or an artifact (image spec 1.1).
 pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
-/// The longest manifest, in bytes.
-const MANIFEST_BYTES_MAX: usize = 64 * 1024;
-/// The most blobs of a manifest.
-const LAYERS_MAX: usize = 64;
+/// The longest manifest, in bytes: what a registry should take (distribution spec 1.1, "Pushing Manifests").
+pub(super) const MANIFEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The most blobs or manifests that a manifest names.
+const PARTS_MAX: usize = 64;
 /// The most manifests of one key.
 const MANIFESTS_OF_KEY_MAX: i64 = 10_000;
 /// The most tags of one key.
@@ -31,17 +35,34 @@ const LISTED_MAX: usize = 1_000;
 const REFERRERS_BYTES_MAX: usize = 256 * 1024;
 const DESCRIPTOR_BYTES: usize = 512;
 
+/// A manifest as it is written, whose fields depend on its type. Fields that aren't known count for nothing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Manifest {
+struct Written {
     schema_version: u32,
     media_type: Option<String>,
     artifact_type: Option<String>,
-    config: Descriptor,
-    layers: Vec<Descriptor>,
+    config: Option<Descriptor>,
+    layers: Option<Vec<Descriptor>>,
+    manifests: Option<Vec<Descriptor>>,
     subject: Option<Descriptor>,
-    #[serde(default)]
-    annotations: Map<String, Value>,
+    annotations: Option<Annotations>,
+}
+
+/// A manifest that is well formed.
+struct Manifest {
+    parts: Parts,
+    artifact_type: Option<String>,
+    subject: Option<Descriptor>,
+    annotations: String,
+}
+
+/// What a manifest holds together.
+enum Parts {
+    /// Blobs.
+    Image { config: Descriptor, layers: Vec<Descriptor> },
+    /// Other manifests.
+    Index { manifests: Vec<Descriptor> },
 }
 
 #[derive(Deserialize)]
@@ -50,6 +71,31 @@ struct Descriptor {
     media_type: String,
     digest: String,
     size: i64,
+}
+
+/// Texts by their names, kept as they are written: there may be hundreds of thousands.
+struct Annotations(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+        impl<'de> Visitor<'de> for Texts {
+            type Value = ();
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("annotations, which are texts by their names")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+                while map.next_entry::<IgnoredAny, String>()?.is_some() {}
+                Ok(())
+            }
+        }
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let mut written = serde_json::Deserializer::from_str(raw.get());
+        written.deserialize_map(Texts).map_err(serde::de::Error::custom)?;
+        Ok(Self(raw))
+    }
 }
 
 /// The signed description of a package.
@@ -81,11 +127,14 @@ pub(super) fn put(
         Err(reply) => return Ok(reply),
     };
     let who = exchange.who.as_str();
-    let layers = manifest.layers.iter().filter(|layer| !layer.is_elsewhere());
-    for blob in layers.chain([&manifest.config]) {
-        if blobs::size(connection, who, &blob.digest)? != Some(blob.size) {
-            return Ok(Code::ManifestBlobUnknown
-                .reply("push the blobs first; one is missing, or of another length"));
+    for part in manifest.parts.needed() {
+        let size = match manifest.parts {
+            Parts::Image { .. } => blobs::size(connection, who, &part.digest)?,
+            Parts::Index { .. } => size(connection, exchange, repository, &part.digest)?,
+        };
+        if size != Some(part.size) {
+            let text = "push first what it names; one is missing, or of another length";
+            return Ok(Code::ManifestBlobUnknown.reply(text));
         }
     }
     let package = match package_of(connection, who, &manifest)? {
@@ -99,8 +148,8 @@ pub(super) fn put(
             return Ok(Code::Denied.reply("a key has 10,000 manifests here at most"));
         }
         // The annotations are kept apart, too, to be listed.
-        let annotations = json!(manifest.annotations).to_string();
-        if !blobs::has_bytes(connection, who, exchange.body.len() + annotations.len())? {
+        let bytes = exchange.body.len() + manifest.annotations.len();
+        if !blobs::has_bytes(connection, who, bytes)? {
             return Ok(blobs::no_room());
         }
     }
@@ -135,25 +184,73 @@ pub(super) fn put(
 /// The answer that says what is wrong.
 fn read(exchange: &Exchange) -> Result<Manifest, Reply> {
     if exchange.body.len() > MANIFEST_BYTES_MAX {
-        return Err(Code::SizeInvalid.reply("a manifest has 64 KiB at most"));
+        return Err(Code::SizeInvalid.reply("a manifest has 4 MiB at most"));
     }
-    let content_type = exchange.header(&header::CONTENT_TYPE).unwrap_or(MANIFEST_TYPE);
-    let manifest = serde_json::from_slice::<Manifest>(&exchange.body)
-        .map_err(|error| Code::ManifestInvalid.reply(&format!("no image manifest: {error}")))?;
-    let media_type = manifest.media_type.as_deref().unwrap_or(MANIFEST_TYPE);
-    let has_type = [media_type, content_type].iter().all(|kind| is_media_type(kind, MANIFEST_TYPE));
-    if manifest.schema_version != 2 || !has_type {
-        let text = format!("only manifests of type {MANIFEST_TYPE} are kept here");
-        return Err(Code::ManifestInvalid.reply(&text));
+    let invalid = |text: &str| Code::ManifestInvalid.reply(text);
+    let written = serde_json::from_slice::<Written>(&exchange.body)
+        .map_err(|error| invalid(&format!("no manifest: {error}")))?;
+    let said = exchange.header(&header::CONTENT_TYPE);
+    let media_type = written.media_type.as_deref().or(said).unwrap_or(MANIFEST_TYPE);
+    let is_of = |kind| [Some(media_type), said].iter().flatten().all(|it| is_media_type(it, kind));
+    let parts = match (written.config, written.layers, written.manifests) {
+        (Some(config), Some(layers), None) if is_of(MANIFEST_TYPE) => {
+            Parts::Image { config, layers }
+        }
+        (None, None, Some(manifests)) if is_of(INDEX_TYPE) => Parts::Index { manifests },
+        _ => {
+            let text = format!(
+                "manifests here are of type {MANIFEST_TYPE}, with `config` and `layers`, or {INDEX_TYPE}, with `manifests`"
+            );
+            return Err(invalid(&text));
+        }
+    };
+    if written.schema_version != 2 {
+        return Err(invalid("a manifest's `schemaVersion` is 2"));
     }
-    let blobs = manifest.layers.iter().chain([&manifest.config]);
-    let has_digests = blobs.chain(&manifest.subject).all(|one| algorithm_of(&one.digest).is_some());
-    if manifest.layers.len() > LAYERS_MAX || !has_digests {
-        return Err(
-            Code::ManifestInvalid.reply("64 layers at most, each with a sha256 or sha512 digest")
-        );
+    let has_digest = |one: &Descriptor| algorithm_of(&one.digest).is_some();
+    let are_well =
+        parts.all().count() <= PARTS_MAX + 1 && parts.all().chain(&written.subject).all(has_digest);
+    if !are_well {
+        return Err(invalid("64 parts at most, each with a sha256 or sha512 digest"));
     }
-    Ok(manifest)
+    let annotations = written.annotations.map_or("{}".into(), |texts| texts.0.get().to_owned());
+    let (artifact_type, subject) = (written.artifact_type, written.subject);
+    Ok(Manifest { parts, artifact_type, subject, annotations })
+}
+
+impl Parts {
+    fn media_type(&self) -> &'static str {
+        match self {
+            Self::Image { .. } => MANIFEST_TYPE,
+            Self::Index { .. } => INDEX_TYPE,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Descriptor> {
+        let (first, others) = match self {
+            Self::Image { config, layers } => (Some(config), layers),
+            Self::Index { manifests } => (None, manifests),
+        };
+        others.iter().chain(first)
+    }
+
+    /// Those that must be here.
+    fn needed(&self) -> impl Iterator<Item = &Descriptor> {
+        self.all().filter(|part| !part.is_elsewhere())
+    }
+
+    /// Those that are blobs.
+    fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
+        let is_image = matches!(self, Self::Image { .. });
+        self.all().filter(move |_| is_image)
+    }
+
+    fn layers(&self) -> &[Descriptor] {
+        match self {
+            Self::Image { layers, .. } => layers,
+            Self::Index { .. } => &[],
+        }
+    }
 }
 
 impl Descriptor {
@@ -169,9 +266,13 @@ impl Descriptor {
 }
 
 impl Manifest {
-    /// The type of the artifact (image spec 1.1, "Guidelines for Artifact Usage").
+    /// The type of the artifact (image spec 1.1, "Guidelines for Artifact Usage"); none of an index that says none.
     fn kind(&self) -> &str {
-        self.artifact_type.as_deref().unwrap_or(&self.config.media_type)
+        let of_config = match &self.parts {
+            Parts::Image { config, .. } => &config.media_type,
+            Parts::Index { .. } => "",
+        };
+        self.artifact_type.as_deref().unwrap_or(of_config)
     }
 }
 
@@ -184,13 +285,13 @@ fn package_of(
     who: &str,
     manifest: &Manifest,
 ) -> Result<Result<Option<Described>, Reply>, rusqlite::Error> {
-    let layers = &manifest.layers;
+    let layers = manifest.parts.layers();
     let is_package = is_media_type(manifest.kind(), PACKAGE_TYPE);
     if !is_package && !layers.iter().any(Descriptor::is_package) {
         return Ok(Ok(None));
     }
     let invalid = |text: &str| Ok(Err(Code::ManifestInvalid.reply(text)));
-    let [layer] = layers.as_slice() else {
+    let [layer] = layers else {
         return invalid("the manifest of a package has one layer: the package");
     };
     if !is_package || !layer.is_package() {
@@ -237,10 +338,10 @@ fn insert(
         exchange.who,
         repository,
         digest,
-        MANIFEST_TYPE,
+        manifest.parts.media_type(),
         manifest.kind(),
         manifest.subject.as_ref().map(|subject| &subject.digest),
-        json!(manifest.annotations).to_string(),
+        manifest.annotations,
         exchange.body,
         seconds(exchange.unix_s),
         package.map(|package| &package.name),
@@ -252,7 +353,7 @@ fn insert(
     let id = connection.last_insert_rowid();
     let insert = "INSERT OR IGNORE INTO manifest_blobs (manifest, digest) VALUES (?1, ?2)";
     let mut insert = connection.prepare_cached(insert)?;
-    for blob in manifest.layers.iter().chain([&manifest.config]) {
+    for blob in manifest.parts.blobs() {
         insert.execute(params![id, blob.digest])?;
     }
     Ok(id)
@@ -261,7 +362,21 @@ fn insert(
 struct Found {
     id: i64,
     digest: String,
+    media_type: String,
     bytes: Vec<u8>,
+}
+
+/// The bytes of the manifest with that digest, if it is in the repository.
+fn size(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    digest: &str,
+) -> Result<Option<i64>, rusqlite::Error> {
+    let query =
+        "SELECT length(bytes) FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3";
+    let names = [exchange.who.as_str(), repository, digest];
+    connection.prepare_cached(query)?.query_row(names, |row| row.get(0)).optional()
 }
 
 /// The manifest that a tag or a digest names.
@@ -272,13 +387,14 @@ fn find(
     reference: &str,
 ) -> Result<Option<Found>, rusqlite::Error> {
     let query = if reference.contains(':') {
-        "SELECT id, digest, bytes FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3"
+        "SELECT id, digest, media_type, bytes FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3"
     } else {
-        "SELECT m.id, m.digest, m.bytes FROM tags t JOIN manifests m ON m.id = t.manifest \
+        "SELECT m.id, m.digest, m.media_type, m.bytes FROM tags t JOIN manifests m ON m.id = t.manifest \
          WHERE t.who = ?1 AND t.repository = ?2 AND t.tag = ?3"
     };
     let found = |row: &rusqlite::Row<'_>| {
-        Ok(Found { id: row.get(0)?, digest: row.get(1)?, bytes: row.get(2)? })
+        let (id, digest, media_type) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Found { id, digest, media_type, bytes: row.get(3)? })
     };
     let names = [exchange.who.as_str(), repository, reference];
     connection.prepare_cached(query)?.query_row(names, found).optional()
@@ -293,7 +409,7 @@ pub(super) fn fetch(
 ) -> Result<Reply, rusqlite::Error> {
     Ok(match find(connection, exchange, repository, reference)? {
         Some(found) => Reply { body: found.bytes, ..Reply::empty(StatusCode::OK) }
-            .with(header::CONTENT_TYPE, MANIFEST_TYPE)
+            .with(header::CONTENT_TYPE, found.media_type)
             .with(CONTENT_DIGEST, found.digest),
         None => unknown(),
     })
@@ -308,8 +424,8 @@ pub(super) fn layer_of_package(
     let query = "SELECT bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
     let bytes: Option<Vec<u8>> =
         connection.prepare_cached(query)?.query_row([who, package], |row| row.get(0)).optional()?;
-    let manifest = bytes.and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
-    Ok(manifest.and_then(|manifest| Some(manifest.layers.into_iter().next()?.digest)))
+    let written = bytes.and_then(|bytes| serde_json::from_slice::<Written>(&bytes).ok());
+    Ok(written.and_then(|written| Some(written.layers?.into_iter().next()?.digest)))
 }
 
 /// `DELETE …/manifests/REFERENCE`: a tag, or a manifest with its tags and the blobs that no other has.
@@ -375,6 +491,28 @@ pub(super) fn tags(
     })
 }
 
+/// A manifest in an answer about referrers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Referrer {
+    media_type: String,
+    digest: String,
+    size: i64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    artifact_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<Box<RawValue>>,
+}
+
+/// The answer, which is an index.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Referrers {
+    schema_version: u32,
+    media_type: &'static str,
+    manifests: Vec<Referrer>,
+}
+
 /// `GET …/referrers/DIGEST`: the manifests whose subject it is, as an index; those behind the row `last`, as many as fit
 /// [`REFERRERS_BYTES_MAX`], with a link to the rest (distribution spec 1.1, "Listing Referrers").
 pub(super) fn referrers(
@@ -388,7 +526,7 @@ pub(super) fn referrers(
     }
     let kind = exchange.parameter("artifactType");
     let last: i64 = exchange.parameter("last").and_then(|last| last.parse().ok()).unwrap_or(0);
-    let query = "SELECT id, digest, length(bytes), artifact_type, annotations FROM manifests \
+    let query = "SELECT id, digest, length(bytes), artifact_type, annotations, media_type FROM manifests \
          WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4 COLLATE NOCASE) \
          AND id > ?5 ORDER BY id LIMIT ?6";
     let mut statement = connection.prepare_cached(query)?;
@@ -405,16 +543,16 @@ pub(super) fn referrers(
             break;
         }
         shown = row.get(0)?;
-        manifests.push(json!({
-            "mediaType": MANIFEST_TYPE,
-            "digest": row.get::<_, String>(1)?,
-            "size": row.get::<_, i64>(2)?,
-            "artifactType": row.get::<_, String>(3)?,
-            "annotations": serde_json::from_str::<Value>(&annotations).unwrap_or_default(),
-        }));
+        manifests.push(Referrer {
+            media_type: row.get(5)?,
+            digest: row.get(1)?,
+            size: row.get(2)?,
+            artifact_type: row.get(3)?,
+            annotations: RawValue::from_string(annotations).ok(),
+        });
     }
-    let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests });
-    let body = index.to_string().into_bytes();
+    let index = Referrers { schema_version: 2, media_type: INDEX_TYPE, manifests };
+    let body = serde_json::to_vec(&index).unwrap_or_default();
     let mut reply =
         Reply { body, ..Reply::empty(StatusCode::OK) }.with(header::CONTENT_TYPE, INDEX_TYPE);
     if let Some(last) = next {

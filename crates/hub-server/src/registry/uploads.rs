@@ -77,7 +77,7 @@ pub(super) fn append(
     let sum = length + exchange.body.len();
     if sum > BLOB_BYTES_MAX {
         delete(connection, id)?;
-        return Ok(too_long());
+        return Ok(blobs::too_long());
     }
     if !exchange.body.is_empty() {
         let count = "SELECT count(*) FROM upload_parts WHERE upload = ?1";
@@ -105,7 +105,7 @@ pub(super) fn finish(
     }
     if length + exchange.body.len() > BLOB_BYTES_MAX {
         delete(connection, id)?;
-        return Ok(too_long());
+        return Ok(blobs::too_long());
     }
     let parts = "SELECT bytes FROM upload_parts WHERE upload = ?1 ORDER BY offset";
     let mut bytes = Vec::with_capacity(length + exchange.body.len());
@@ -195,8 +195,4 @@ fn range_of(length: usize) -> String {
 
 fn unknown() -> Reply {
     Code::BlobUploadUnknown.reply("there is no such upload, or it took more than an hour")
-}
-
-fn too_long() -> Reply {
-    Code::SizeInvalid.reply(&format!("a blob has {BLOB_BYTES_MAX} bytes at most"))
 }

@@ -9,7 +9,7 @@ use tenure_wire::hub::Scope;
 
 use crate::database::Database;
 use crate::error::DatabaseError;
-use crate::resource::{Request, Resource, Rows, resource};
+use crate::resource::{FILE_ROWS_MAX, Request, Resource, Rows, resource};
 use crate::web::gate::who;
 use crate::web::{State, now};
 use crate::{lists, receipts};
@@ -53,9 +53,35 @@ pub(crate) async fn rows(
     headers: &HeaderMap,
     parameters: &[(String, String)],
 ) -> Result<(Request, Rows), Response> {
+    read(state, resource, headers, parameters, |request| request).await
+}
+
+/// The same for a file, which has all rows unless the request says how many.
+///
+/// # Errors
+/// As [`rows`].
+pub(crate) async fn all_rows(
+    state: &State,
+    resource: &'static Resource,
+    headers: &HeaderMap,
+    parameters: &[(String, String)],
+) -> Result<(Request, Rows), Response> {
+    let limit = parameters.iter().all(|(name, _)| name != "limit").then_some(FILE_ROWS_MAX);
+    let whole = |request: Request| Request { limit: limit.unwrap_or(request.limit), ..request };
+    read(state, resource, headers, parameters, whole).await
+}
+
+async fn read(
+    state: &State,
+    resource: &'static Resource,
+    headers: &HeaderMap,
+    parameters: &[(String, String)],
+    change: impl Fn(Request) -> Request,
+) -> Result<(Request, Rows), Response> {
     let who = who(state, headers, Scope::Read).await?;
     let request = Request::parse(resource, parameters)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, &error))?;
+    let request = change(request);
     let asked = request.clone();
     let rows =
         state.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));

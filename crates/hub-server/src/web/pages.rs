@@ -131,7 +131,11 @@ pub(crate) async fn list(
     let (name, as_csv) =
         name.strip_suffix(".csv").map_or((name.as_str(), false), |name| (name, true));
     let Some(resource) = resource(name) else { return missing() };
-    let (request, rows) = match api::rows(&state, resource, &headers, &parameters).await {
+    let rows = match as_csv {
+        true => api::all_rows(&state, resource, &headers, &parameters).await,
+        false => api::rows(&state, resource, &headers, &parameters).await,
+    };
+    let (request, rows) = match rows {
         Ok(rows) => rows,
         Err(answer) => return or_sign_in(answer),
     };
