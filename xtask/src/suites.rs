@@ -4,7 +4,7 @@
 mod bogo;
 mod judged;
 mod limbo;
-mod oci;
+pub(crate) mod oci;
 
 use std::path::{Path, PathBuf};
 

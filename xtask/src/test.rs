@@ -13,6 +13,7 @@ use anyhow::Result;
 use crate::failure::{Failure, Recipe};
 use crate::report::{Report, Tests, Verdict};
 use crate::setup::{self, Need};
+use crate::suites::oci;
 use crate::{check, demo, files, mesh, mutants, paint, planted, process, toolchain};
 use beside::Beside;
 use transcript::Transcript;
@@ -141,6 +142,7 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("mutants of the sample are found", || {
         mutants::sample(root).map(|()| Verdict::Passed)
     });
+    report.step("the OCI conformance suite", || oci::run_if_there(root));
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
 }
