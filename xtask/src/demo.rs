@@ -7,7 +7,7 @@ mod page;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use tenure_vm::TrapKind;
 use tenure_wire::console::WHILE_SERVING;
 use tenure_wire::host_call::HostError;
@@ -15,6 +15,7 @@ use tenure_wire::host_call::HostError;
 use crate::paint;
 use crate::process;
 use crate::setup::{self, Need};
+use crate::tenure::{self, Profile};
 pub(crate) use cast::Player;
 use cast::{Cast, Device};
 
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     );
     let features = ["--no-default-features"];
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]).args(features))?;
-    let mut cast = Cast::new(&tenure(root, Profile::Debug)?)?;
+    let mut cast = Cast::new(&tenure::path(root, Profile::Debug)?)?;
     title("Building the example machines");
     let apps = ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"];
     let probe = ("crates/cli/tests/devices".to_owned(), "probe");
@@ -163,26 +164,6 @@ fn closing(cast: &Cast) {
     println!("  {} --help", cast.tenure().display());
     println!("  tenure new my-machine    write one of your own, in Rust or C");
     println!("  docs/                    how it works; apps/ what machines look like\n");
-}
-
-/// How much the compiler does for speed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    Debug,
-    Release,
-}
-
-/// Where cargo puts the command `tenure`.
-pub(crate) fn tenure(root: &Path, profile: Profile) -> Result<std::path::PathBuf> {
-    let mut metadata = process::cargo(root);
-    metadata.args(["metadata", "--format-version=1", "--no-deps"]);
-    let metadata: serde_json::Value = serde_json::from_str(&process::capture(&mut metadata)?)?;
-    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    let folder = Path::new(folder).join(match profile {
-        Profile::Debug => "debug",
-        Profile::Release => "release",
-    });
-    Ok(folder.join("tenure"))
 }
 
 fn title(text: &str) {

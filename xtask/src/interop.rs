@@ -3,7 +3,7 @@
 //! Each case limits our end to one parameter and leaves the peer at its defaults, so that a peer with another first
 //! choice answers by a `HelloRetryRequest`.
 
-mod certificates;
+pub(crate) mod certificates;
 mod peers;
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tenure_testbed::patience;
 
 use crate::setup::{self, Need};
+use crate::tenure::{self, Profile};
 use crate::{paint, process, toolchain};
 use peers::Peer;
 
@@ -104,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     for peer in &peers {
         peer.prepare(&root.join("tools/tls-peers"), &folder)?;
     }
-    let tenure = toolchain::target_folder(root).join("debug/tenure");
+    let tenure = tenure::path(root, Profile::Debug)?;
     let bench = Workbench { folder, tenure };
     let mut outcomes = BTreeMap::new();
     for (row, case) in CASES.iter().enumerate() {
@@ -163,8 +164,8 @@ impl Workbench {
 
     fn with_their_server(&self, case: &Case, peer: Peer) -> Result<()> {
         let port = free_port()?;
-        let server = peer.server(self, port, case.leaf, case.kind);
-        let _server = Running::start(server, port)?;
+        let mut server = peer.server(self, port, case.leaf, case.kind);
+        let _server = Running::start(&mut server, port)?;
         let ticket = self.folder.join("ticket");
         let _ = std::fs::remove_file(&ticket);
         let connect = || {
@@ -200,7 +201,7 @@ impl Workbench {
             server.args(["--client-ca", "root.pem"]);
         }
         server.current_dir(&self.folder);
-        let _server = Running::start(server, port)?;
+        let _server = Running::start(&mut server, port)?;
         let mut output = String::new();
         for client in peer.clients(self, port, case.kind) {
             output = answered(self.asked(client)?)?;
@@ -239,15 +240,15 @@ fn limited(program: impl AsRef<Path>) -> Command {
     command
 }
 
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// A server that listens, until it is dropped.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
-    fn start(mut server: Command, port: u16) -> Result<Self> {
+    pub(crate) fn start(server: &mut Command, port: u16) -> Result<Self> {
         // Some servers end with their standard input.
         server.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = Self(server.spawn().context("the server can't be started")?);

@@ -29,6 +29,7 @@ mod setup;
 mod sim;
 mod size;
 mod suites;
+mod tenure;
 mod test;
 mod toolchain;
 mod workspace;

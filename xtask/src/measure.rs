@@ -15,6 +15,7 @@ use anyhow::{Result, bail};
 
 use self::source::Source;
 use crate::report::Verdict;
+use crate::workspace;
 
 /// Count files, functions, methods of types, import rings, copies and words.
 #[derive(clap::Args)]
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let named = methods.into_iter().map(|(name, count)| (count, name)).collect();
     show_largest("largest types, methods", named, arguments.top);
     println!("import rings, modules");
-    for (package, rings) in imports::rings(&product) {
+    for (package, rings) in imports::rings(&imports::graphs(&product)) {
         for ring in rings {
             println!("  {:>5}  {package}: {}", ring.len(), ring.join(" "));
         }
@@ -66,18 +67,28 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// No crate has a ring of imports with more than [`RING_MAX`] modules.
+/// No crate has a ring of imports with more than [`RING_MAX`] modules, and rooms import those below them alone.
 pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
     let product: Vec<_> = source::all(root)?.into_iter().filter(|it| !it.is_test).collect();
+    let graphs = imports::graphs(&product);
     let mut faults = Vec::new();
-    for (package, rings) in imports::rings(&product) {
+    for (package, rings) in imports::rings(&graphs) {
         let over = rings.iter().filter(|ring| ring.len() > RING_MAX);
         faults.extend(over.map(|ring| {
             format!("{package}: {} modules, at most {RING_MAX}: {}", ring.len(), ring.join(" "))
         }));
     }
+    for package in workspace::packages(root)? {
+        let folder = package.folder().strip_prefix(root).unwrap_or(package.folder());
+        if let Some(graph) = graphs.get(&*folder.to_string_lossy()) {
+            faults.extend(imports::rising(graph, package.rooms()));
+        }
+    }
     if !faults.is_empty() {
-        bail!("modules import one another in a ring:\n  {}", faults.join("\n  "));
+        bail!(
+            "modules import one another in a ring, or a room one above it:\n  {}",
+            faults.join("\n  ")
+        );
     }
     Ok(Verdict::Passed)
 }

@@ -20,10 +20,11 @@ use serde_json::json;
 use tenure_testbed::patience;
 use tenure_wire::console::IN_MESH;
 
-use crate::demo::{self, Profile};
+use crate::demo;
 use crate::process;
 use crate::report::Verdict;
 use crate::setup::{self, Need};
+use crate::tenure::{self, Profile};
 use daemons::{Daemon, Footprint, Peer};
 use medium::{Medium, Weather};
 use namespaces::Namespace;
@@ -96,10 +97,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         setup::ensure(&[Need::Routers])?;
     } else {
         setup::ensure(&[Need::Wasm, Need::Clang])?;
-        let mut build = process::cargo(root);
-        build.args(["build", "--quiet", "--package", "tenure-cli"]);
-        build.args((arguments.profile() == Profile::Release).then_some("--release"));
-        process::run(&mut build)?;
+        tenure::built(root, arguments.profile())?;
     }
     let report = Mesh::set_up(arguments, root)?.measure(arguments)?;
     if arguments.json {
@@ -157,7 +155,7 @@ impl Mesh {
         };
         mesh.nodes = match arguments.peer {
             None => {
-                mesh.tenure = demo::tenure(root, arguments.profile())?;
+                mesh.tenure = tenure::path(root, arguments.profile())?;
                 Nodes::Devices(mesh.start_devices(root)?)
             }
             Some(peer) => {
@@ -336,9 +334,7 @@ impl Mesh {
             Some(node) => self.namespaces[node].command(&self.tenure),
             None => Command::new(&self.tenure),
         };
-        command.args(words).current_dir(self.folder.path());
-        command.env("TENURE_HOME", self.folder.path().join("home"));
-        command.env_remove("TENURE_HUB").env_remove("TENURE_DEVICE");
+        tenure::alone_in(command.args(words), self.folder.path());
         command
     }
 

@@ -3,8 +3,11 @@
 
 mod bogo;
 mod judged;
+mod libc;
 mod limbo;
+mod modules;
 pub(crate) mod oci;
+mod tlsfuzzer;
 
 use std::path::{Path, PathBuf};
 
@@ -22,14 +25,28 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Suite {
     Bogo(BogoArguments),
+    Libc(LibcArguments),
     Limbo(LimboArguments),
+    Modules(ModulesArguments),
     Oci(OciArguments),
+    Tlsfuzzer(TlsfuzzerArguments),
 }
 
 /// Let the tests of BoringSSL's own TLS speak with `tenure_tls`; needs Go.
 #[derive(clap::Args)]
 struct BogoArguments {
     /// A checkout of BoringSSL.
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// List the tests that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// Hold `sdk/c` to the tests of musl (libc-test) or picolibc, as machines that `tenure` builds and runs.
+#[derive(clap::Args)]
+struct LibcArguments {
+    /// A checkout of libc-test or picolibc.
     #[arg(long, value_name = "FOLDER")]
     from: PathBuf,
     /// List the tests that fail for a reason, too.
@@ -48,6 +65,17 @@ struct LimboArguments {
     verbose: bool,
 }
 
+/// Pack and run modules as toolchains made them, by the list `modules.toml` in their folder.
+#[derive(clap::Args)]
+struct ModulesArguments {
+    /// The folder.
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// List the modules that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
+}
+
 /// Hold a hub's registry to the OCI distribution specification by its conformance suite; needs Go, which fetches it.
 #[derive(clap::Args)]
 struct OciArguments {
@@ -56,10 +84,24 @@ struct OciArguments {
     verbose: bool,
 }
 
+/// Let tlsfuzzer's scripts for TLS 1.3 speak with `tenure tls serve`; needs Python, and packages that pip fetches.
+#[derive(clap::Args)]
+struct TlsfuzzerArguments {
+    /// A checkout of tlsfuzzer.
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// List the conversations that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     match &arguments.suite {
         Suite::Bogo(arguments) => bogo::run(root, &arguments.from, arguments.verbose),
+        Suite::Libc(arguments) => libc::run(root, &arguments.from, arguments.verbose),
         Suite::Limbo(arguments) => limbo::run(&arguments.from, arguments.verbose),
+        Suite::Modules(arguments) => modules::run(root, &arguments.from, arguments.verbose),
         Suite::Oci(arguments) => oci::run(root, arguments.verbose),
+        Suite::Tlsfuzzer(arguments) => tlsfuzzer::run(root, &arguments.from, arguments.verbose),
     }
 }

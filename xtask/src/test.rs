@@ -122,6 +122,15 @@ fn host_steps(report: &mut Report, root: &Path) {
         process::run(command.args(["test", "--workspace", "--no-run"])).map(|()| Verdict::Passed)
     });
     report.step("tests", || tests(&mut workspace_tests(root)));
+    report.step("a sample of devices and hubs on IPv6", || {
+        if std::net::UdpSocket::bind("[::1]:0").is_err() {
+            return Ok(Verdict::Skipped("this computer has no IPv6".into()));
+        }
+        // With the features of the tests above, so that nothing is compiled twice.
+        let mut command = workspace_tests(root);
+        command.args(["--test", "devices"]).env(tenure_testbed::FAMILY, "6");
+        tests_with(&mut command, &IPV6_SAMPLE).map(Verdict::Tests)
+    });
     report.step("the demo", || {
         demo::run(&demo::Arguments::default(), root).map(|()| Verdict::Passed)
     });
@@ -146,6 +155,15 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
 }
+
+/// The words that choose the sample: calls between devices, kills, the mesh, the hub and its pages.
+const IPV6_SAMPLE: [&str; 5] = [
+    "skeleton::",
+    "kill::killed_hub_comes_back",
+    "mesh::a_call_by_name",
+    "hub::",
+    "pages::every_command_of_the_readme",
+];
 
 /// `cargo test` of the main workspace.
 fn workspace_tests(root: &Path) -> Command {

@@ -60,6 +60,8 @@ struct Metadata {
 struct TenureMetadata {
     layer: Option<u8>,
     #[serde(default)]
+    rooms: Vec<String>,
+    #[serde(default)]
     lint: Vec<Lint>,
 }
 
@@ -99,6 +101,12 @@ impl Package {
     /// The layer that the manifest declares in `[package.metadata.tenure]`.
     pub(crate) fn layer(&self) -> Option<u8> {
         self.metadata.as_ref()?.tenure.as_ref()?.layer
+    }
+
+    /// The modules whose imports point down, the lowest first, as `[package.metadata.tenure]` has them.
+    pub(crate) fn rooms(&self) -> &[String] {
+        let tenure = self.metadata.as_ref().and_then(|metadata| metadata.tenure.as_ref());
+        tenure.map_or(&[], |tenure| &tenure.rooms)
     }
 
     /// The ways in which it is built, if it says any.

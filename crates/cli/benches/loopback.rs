@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tenure_board_linux::{Durability, UdpLink};
-use tenure_cli::client::{Client, OwnerKeys, Route};
-use tenure_cli::clock::now_in_milliseconds;
-use tenure_cli::device::{Running, open_flash, roomy_kernel};
+use tenure_cli::device::process::{Running, open_flash, roomy_kernel};
 use tenure_cli::home::Home;
-use tenure_cli::install::{Terms, place};
-use tenure_cli::output::Output;
+use tenure_cli::machine::install::{Terms, place};
+use tenure_cli::reach::client::{Client, OwnerKeys, Route};
+use tenure_cli::terminal::clock::now_in_milliseconds;
+use tenure_cli::terminal::output::Output;
 use tenure_node::{Config, Door as _};
 use tenure_package::{Manifest, PackageBuilder, Version};
 use tenure_wire::Budget;
@@ -117,7 +117,7 @@ impl DeviceThread {
     /// The way to the machine, found with `client`.
     fn echo(&self, client: &mut Client) -> Result<Route> {
         let device = client.device(&self.address.into())?;
-        let machines = tenure_cli::whom::machines(client, &device)?;
+        let machines = tenure_cli::reach::whom::machines(client, &device)?;
         let machine = machines.first().context("the device has no machine")?;
         Ok(Route { key: machine.key, ..device.route })
     }

@@ -14,13 +14,13 @@ use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershe
 use tenure_package::Package;
 use tenure_wire::control::MachineStatus;
 
-use crate::client::Client;
-use crate::grant;
 use crate::home::Home;
-use crate::known::Known;
-use crate::list::completable;
-use crate::output::Output;
-use crate::whom::{Where, machines};
+use crate::home::known::Known;
+use crate::machine::grant;
+use crate::machine::list::completable;
+use crate::reach::client::Client;
+use crate::reach::whom::{Where, machines};
+use crate::terminal::output::Output;
 
 /// The variable by which a shell asks for words instead of running a command.
 const VARIABLE: &str = "TENURE_COMPLETE";

@@ -3,7 +3,11 @@
 //! Invariants:
 //! - A key file is created complete, readable by its user alone, and never overwritten.
 //! - A file that commands change is changed under the folder's lock, beginning with what is on the disk then, and replaced
-//!   or added to as a whole ([`crate::private_file`]). Who changes one takes a [`HomeLock`] or makes one.
+//!   or added to as a whole ([`crate::home::private_file`]). Who changes one takes a [`HomeLock`] or makes one.
+
+pub mod authority;
+pub mod known;
+pub mod private_file;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tenure_crypto::SigningKey;
+use tenure_node::Owner;
+use tenure_wire::{PublicKey, VerifyingKey};
 
 /// The folder in which a user's keys lie.
 #[derive(Clone, Debug)]
@@ -282,6 +288,20 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+/// An owner's keys, as `tenure key --own` prints them.
+///
+/// # Errors
+/// The text is no two keys with a slash between them.
+pub fn parse_owner(text: &str) -> Result<Owner, String> {
+    let (signing, machine) =
+        text.split_once('/').ok_or("write both keys with a slash between them")?;
+    let verifying_key: VerifyingKey =
+        signing.parse().map_err(|error| format!("the signing key: {error}"))?;
+    let machine: PublicKey =
+        machine.parse().map_err(|error| format!("the machine key: {error}"))?;
+    Ok(Owner { verifying_key, machine })
 }
 
 #[cfg(test)]

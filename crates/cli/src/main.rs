@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use tenure_cli::command_line::{self, CommandLine};
 use tenure_cli::completions;
-use tenure_cli::output::{Output, lost};
+use tenure_cli::terminal::output::{Output, lost};
 
 fn main() -> ExitCode {
     completions::answer(CommandLine::command);

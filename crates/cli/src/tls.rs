@@ -11,7 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use tenure_crypto::Group;
 use tenure_tls::Suite;
 
-use crate::output::Output;
+use crate::terminal::output::Output;
 
 /// Speak TLS 1.3 with any server or client.
 ///

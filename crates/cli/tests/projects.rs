@@ -337,6 +337,126 @@ fn whatever_starts_a_module_runs_once_and_in_order() {
     assert!(error.contains("_initialize with parameters or results"), "{error}");
 }
 
+/// A module in the manner of AssemblyScript: texts are UTF-16, with their length before them.
+fn module_that_aborts(message: &str, base: u32) -> Vec<u8> {
+    let text = |text: &str| -> String {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let length = (units.len() as u32 * 2).to_le_bytes();
+        let bytes = length.into_iter().chain(units.into_iter().flat_map(u16::to_le_bytes));
+        bytes.map(|byte| format!("\\{byte:02x}")).collect()
+    };
+    let (file, message_at, file_at) = (text("assembly/lamp.ts"), base + 4, base + 260);
+    let message_at = if message.is_empty() { 0 } else { message_at };
+    wat::parse_str(format!(
+        "(module (type $other (func (param i32) (result i32))) \
+         (import \"tenure\" \"reply\" (func $reply (param i32 i32) (result i32))) \
+         (import \"env\" \"abort\" (func $abort (param i32 i32 i32 i32))) \
+         (import \"tenure\" \"uptime_us\" (func $uptime (result i64))) \
+         (memory (export \"memory\") 1) (data (i32.const {base}) \"{}\") \
+         (data (i32.const {}) \"{file}\") \
+         (func $check (param i32) (if (local.get 0) (then \
+         (call $abort (i32.const {message_at}) (i32.const {file_at}) (i32.const 1205) (i32.const 7)) unreachable))) \
+         (func (export \"_initialize\") (call $check (i32.const 0)) (drop (call $uptime))) (func $start) (start $start) \
+         (func (export \"good\") (call $check (i32.const 0)) (drop (call $reply (i32.const 4) (i32.const 0)))) \
+         (func (export \"bad\") (call $check (i32.const 1))))",
+        text(message),
+        base + 256
+    ))
+    .unwrap()
+}
+
+#[test]
+fn abort_of_assembly_script_is_a_fault_with_message_file_and_line() {
+    let long = "x".repeat(100);
+    for (message, base, told) in [
+        ("Index out of range", 2048, "Index out of range"),
+        ("caf\u{e9}\n", 2048, "caf??"),
+        ("", 2048, "abort"),
+        (&*long, 2048, &*long),
+        ("low", 8, "low"),
+    ] {
+        let workbench = Workbench::new();
+        let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n[budget]\nmemory_bytes = 65536\n";
+        workbench.write(&[("m/tenure.toml", description)]);
+        std::fs::write(workbench.path("m/made.wasm"), module_that_aborts(message, base)).unwrap();
+        let mut device = Device::start(&workbench.build("m"));
+        assert_eq!(device.call("good", None), Ok(Some(String::new())));
+        let error = device.call("bad", None).unwrap_err();
+        assert!(error.contains(&format!("{told} in assembly/lamp.ts:1205:7")), "{error}");
+    }
+}
+
+#[test]
+fn imports_of_other_systems_are_refused_with_the_way_out() {
+    for (import, words) in [
+        (
+            "\"wasi_snapshot_preview1\" \"fd_write\" (func)",
+            "built for a system with files and streams (WASI)",
+        ),
+        ("\"env\" \"abort\" (func (param i32))", "its type isn't that of AssemblyScript's"),
+        ("\"env\" \"seed\" (func (result f64))", "Math.random"),
+        ("\"env\" \"invoke_vii\" (func)", "build without setjmp and exceptions"),
+        ("\"env\" \"draw\" (func)", "stands in tenure.h"),
+    ] {
+        let workbench = Workbench::new();
+        let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n";
+        workbench.write(&[("m/tenure.toml", description)]);
+        let module = wat::parse_str(format!("(module (import {import}))")).unwrap();
+        std::fs::write(workbench.path("m/made.wasm"), module).unwrap();
+        let error = workbench.tenure_error(&["build", "m"]);
+        assert!(error.contains(words) && error.contains("which no device has"), "{error}");
+    }
+}
+
+#[test]
+fn module_that_is_too_large_is_refused_by_function_figure_and_limit() {
+    let workbench = Workbench::new();
+    let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n";
+    workbench.write(&[("m/tenure.toml", description)]);
+    let deep = "(block ".repeat(600) + &")".repeat(600);
+    let module = wat::parse_str(format!("(module (func (export \"run\")) (func $parse {deep}))"));
+    std::fs::write(workbench.path("m/made.wasm"), module.unwrap()).unwrap();
+    let error = workbench.tenure_error(&["build", "m"]);
+    let expected =
+        "devices don't run this code: `parse` nests its blocks 601 deep, and a device takes 512; ";
+    assert!(error.contains(expected), "{error}");
+    let module = wat::parse_str("(module (memory 20) (func (export \"run\")))");
+    std::fs::write(workbench.path("m/made.wasm"), module.unwrap()).unwrap();
+    let error = workbench.tenure_error(&["build", "m"]);
+    assert!(
+        error.contains("starts with 1310720 bytes") && error.contains("Zig: --stack"),
+        "{error}"
+    );
+}
+
+#[test]
+fn heap_beside_the_standard_library_says_why_it_refuses() {
+    if !std::path::Path::new("/usr/include/wasm32-wasi/stdlib.h").is_file() {
+        return skip_without_tool("wasi-libc");
+    }
+    let source = "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <tenure.h>\n\
+                  TENURE_EXPORT(run) { void *block = NULL; errno = 0; void *(*volatile take)(size_t) = malloc, *none = take(0x7fff1000); \
+                  int of_malloc = errno, odd = posix_memalign(&block, 3, 8), small = posix_memalign(&block, 2, 8); \
+                  int large = posix_memalign(&block, 64, 0x7fff0000), good = posix_memalign(&block, 64, 8); \
+                  char text[64]; snprintf(text, sizeof text, \"%d %d %d %d %d %d\", none == NULL && of_malloc == ENOMEM, \
+                  odd == EINVAL, small == EINVAL, large == ENOMEM, good, (int)((size_t)block % 64)); \
+                  tenure_reply_text(text); }\n";
+    let bytes = project("[build]\nlibrary = \"standard\"\n", &[("src/main.c", source)]);
+    assert_eq!(Device::start(&bytes).call("run", None), Ok(Some("1 1 1 1 0 0".into())));
+}
+
+#[test]
+fn headers_of_the_computer_are_not_those_of_a_machine() {
+    if !std::path::Path::new("/usr/include/wasm32-wasi/stdlib.h").is_file() {
+        return skip_without_tool("wasi-libc");
+    }
+    let source = "#include <sys/epoll.h>\n#include <tenure.h>\nTENURE_EXPORT(run) {}\n";
+    for library in ["small", "standard"] {
+        let error = complaint(&format!("{HEAD}[build]\nlibrary = \"{library}\"\n"), source);
+        assert!(error.contains("'sys/epoll.h' file not found"), "{error}");
+    }
+}
+
 const STANDARD: &str = r#"
 #include <algorithm>
 #include <cmath>

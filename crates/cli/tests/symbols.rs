@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use common::Workbench;
-use tenure_cli::symbols::{Site, Symbols, debug_path};
+use tenure_cli::make::symbols::{Site, Symbols, debug_path};
 use tenure_package::{CodeKind, Package};
 
 const HEAD: &str = "name = \"m\"\nversion = \"1.2.3\"\nlanguage = \"c\"\n";

@@ -2,10 +2,17 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use common::Workbench;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use tenure_board_linux::LinuxEntropy;
+use tenure_crypto::{Group, Software};
+use tenure_tls::x509::{Anchor, ServerName, UnixTime};
+use tenure_tls::{Client, ClientConfig, Event, Now, Suite, Trust};
 
 /// A root and a server's certificate for `device.test` and 127.0.0.1, made by OpenSSL.
 fn certificates(bench: &Workbench) {
@@ -390,4 +397,66 @@ fn openssl_client_speaks_to_our_server_and_resumes() {
         assert!(page.contains("</html>"), "{page} {}", text(&output.stderr));
         assert_eq!(server.line_with("TLS 1.3").contains("resumed"), resumed);
     }
+}
+
+#[test]
+fn ticket_comes_before_the_answer_to_a_request_that_comes_with_the_clients_last_message() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = serve(&bench, &["--www"]);
+    let root = CertificateDer::from_pem_file(bench.path("root.pem")).expect("the root");
+    let anchors = [Anchor::from_certificate(&root).expect("an anchor")];
+    let config = ClientConfig {
+        server_name: ServerName::Dns("device.test"),
+        trust: Trust::Anchors { anchors: &anchors, without_date: &[] },
+        suites: Suite::ALL,
+        groups: &[Group::X25519],
+        application_protocols: &[],
+        identity: None,
+        pre_shared_key: None,
+        early_data: false,
+        handshake_ms_max: 1_000,
+    };
+    let since = std::time::UNIX_EPOCH.elapsed().expect("a date after 1970");
+    let now = Now { uptime_ms: 0, date: Some(UnixTime(since.as_secs() as i64)) };
+    let (mut buffer, mut security) = (vec![0; 20_000], Software::new(LinuxEntropy));
+    let mut client = Client::new(&mut buffer, &config, &now).expect("a client");
+    let mut stream = TcpStream::connect(&address).expect("a connection");
+    stream.set_read_timeout(Some(tenure_testbed::patience())).expect("a limit");
+    let mut events = Vec::new();
+    while !events.contains(&Event::Data) {
+        let event = client.poll(&mut security, &now).expect("it goes on");
+        if event == Event::Connected {
+            let sent = client.send(&mut security, b"GET / HTTP/1.0\r\n\r\n").expect("room");
+            assert_eq!(sent, 18);
+        }
+        // Where the server is waited for, all that is ready goes out at once.
+        if event == Event::Idle {
+            stream.write_all(client.output()).expect("it is read");
+            client.sent(client.output().len());
+            let length = stream.read(client.space()).expect("an answer");
+            assert_ne!(length, 0, "{events:?}");
+            client.received(length);
+        }
+        events.push(event);
+    }
+    assert!(events.contains(&Event::Ticket), "{events:?}");
+}
+
+#[test]
+fn client_that_is_refused_in_the_middle_of_its_words_reads_why() {
+    const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (mut server, address) = serve(&bench, &[]);
+    let mut stream = TcpStream::connect(&address).expect("a connection");
+    stream.set_read_timeout(Some(tenure_testbed::patience())).expect("a limit");
+    // An empty record of a handshake, and much more than the server reads at once.
+    stream.write_all(&[22, 3, 3, 0, 0]).expect("it is read");
+    server.line_with(&stream.local_addr().expect("an address").to_string());
+    stream.write_all(&[0; 100_000]).expect("it is read");
+    stream.shutdown(Shutdown::Write).expect("an end");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the alert, and no reset");
+    assert_eq!(answer, ALERT);
 }

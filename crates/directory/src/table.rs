@@ -4,9 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
-use tenure_wire::directory::{DeviceRecord, Found, ListedMachine, Query, Refusal, SignedRecord};
+use tenure_wire::directory::{DeviceRecord, Found, Query, Refusal, SignedRecord};
 use tenure_wire::ownership::{Succession, SuccessionKind};
-use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Address, MachineId, Name, VerifyingKey};
 
 use crate::record::{open, open_whenever};
 use crate::succession::read_succession;
@@ -111,26 +111,11 @@ impl Table {
 
     /// The device that `query` asks for, if its record is in force.
     pub fn find(&self, query: &Query, now_unix_s: u64) -> Option<&Entry> {
-        self.find_for(None, query, now_unix_s)
-    }
-
-    /// As [`Self::find`], for the device whose own machine is `asking`. Anybody can list anybody's
-    /// machine as its own, which proves nothing: where several do, the device of the same owner as
-    /// the asking one's is meant, because the asking one trusts no other.
-    pub fn find_for(
-        &self,
-        asking: Option<&PublicKey>,
-        query: &Query,
-        now_unix_s: u64,
-    ) -> Option<&Entry> {
         if let Query::Device(name) = query {
             return self.devices.get(name).filter(|entry| entry.is_in_force(now_unix_s));
         }
-        let wanted = |entry: &&Entry| entry.is_in_force(now_unix_s) && entry.holds(query);
-        let holders = || self.devices.values().filter(wanted);
-        let owner = asking.and_then(|asking| self.owner_of(asking));
-        let trusted = owner.and_then(|owner| holders().find(|entry| entry.record.owner == *owner));
-        trusted.or_else(|| holders().next())
+        let mut entries = self.devices.values();
+        entries.find(|entry| entry.is_in_force(now_unix_s) && entry.holds(query))
     }
 
     /// The device that `query` asks for, whether its record is in force or not; of several that hold a
@@ -143,17 +128,9 @@ impl Table {
         holders.max_by_key(|entry| entry.record.expires_unix_s)
     }
 
-    /// Every machine of a device whose record is in force, by device and name.
-    pub fn machines(&self, now_unix_s: u64) -> impl Iterator<Item = ListedMachine> {
-        self.devices.iter().filter(move |(_, entry)| entry.is_in_force(now_unix_s)).flat_map(
-            |(device, entry)| {
-                entry.record.machines.iter().map(move |(machine, key)| ListedMachine {
-                    machine: machine.clone(),
-                    device: device.clone(),
-                    key: *key,
-                })
-            },
-        )
+    /// The device of that name, whether its record is in force or not.
+    pub fn device(&self, name: &Name) -> Option<&Entry> {
+        self.devices.get(name)
     }
 
     /// How many devices it holds, in force or not.
@@ -170,13 +147,6 @@ impl Table {
     pub fn forget(&mut self, device: &Name) {
         self.devices.remove(device);
     }
-
-    /// The owner of the device whose own machine is `device_machine`.
-    fn owner_of(&self, device_machine: &PublicKey) -> Option<&VerifyingKey> {
-        let mut entries = self.devices.values();
-        let entry = entries.find(|entry| entry.record.device_machine == *device_machine)?;
-        Some(&entry.record.owner)
-    }
 }
 
 impl Entry {
@@ -185,8 +155,13 @@ impl Entry {
         now_unix_s <= self.record.expires_unix_s
     }
 
+    /// The ids of its machines, in the order of the record.
+    pub fn ids(&self) -> &[MachineId] {
+        &self.ids
+    }
+
     /// Whether the machine that `query` asks for, or the device itself, is listed here.
-    fn holds(&self, query: &Query) -> bool {
+    pub fn holds(&self, query: &Query) -> bool {
         match query {
             Query::Device(name) => self.record.enrolment.device == *name,
             Query::Id(id) => self.ids.contains(id),

@@ -40,6 +40,8 @@ pub enum Weakness {
     EpochsNeverEnd,
     /// M15: each new epoch is published at once.
     StrangersSetThePace,
+    /// What a machine used since the last count is forgotten when its tree is restored.
+    RestoreForgetsUse,
 }
 
 /// Whether the hunt has planted that weakness. In a build that isn't for a hunt it never has.

@@ -12,6 +12,7 @@ mod audit;
 mod database;
 mod error;
 mod exchange;
+mod figures;
 mod lists;
 mod live_logs;
 mod migrations;

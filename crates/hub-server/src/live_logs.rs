@@ -46,6 +46,11 @@ struct Inner {
     watched: BTreeMap<String, Watched>,
     /// When each device asked last that shows its log, in seconds since 1970 UTC.
     asked_unix_s: BTreeMap<String, u64>,
+    /// When those were last forgotten that asked too long ago.
+    swept_unix_s: u64,
+    /// How many were looked at for that.
+    #[cfg(test)]
+    swept: usize,
     /// The number of the next watcher.
     next_id: u64,
 }
@@ -119,7 +124,14 @@ impl LiveLogs {
     /// Takes lines of a device; returns the first one that is wanted, if it is watched.
     fn take(&self, (device, owner): (&str, &str), share: &LogShare, unix_s: u64) -> Option<u64> {
         let mut inner = self.inner();
-        if inner.asked_unix_s.insert(device.into(), unix_s).is_none() {
+        inner.asked_unix_s.insert(device.into(), unix_s);
+        if unix_s.abs_diff(inner.swept_unix_s) >= SHARES_S {
+            // Once in that time, and not for each device: as many stay as are listed.
+            inner.swept_unix_s = unix_s;
+            #[cfg(test)]
+            {
+                inner.swept += inner.asked_unix_s.len();
+            }
             inner.asked_unix_s.retain(|_, asked| unix_s.abs_diff(*asked) < SHARES_S);
         }
         let watched = inner.watched.get_mut(device).filter(|watched| watched.owner == owner)?;
@@ -226,5 +238,29 @@ fn clean(line: &LogLine) -> LogLine {
         level: words(&line.level, WORD_CHARS_MAX),
         message: words(&line.message, LOG_BYTES_MAX),
         ..line.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_900_000_000;
+
+    #[test]
+    fn ten_thousand_devices_that_ask_cost_a_step_each_and_those_of_before_are_forgotten() {
+        let logs = LiveLogs::default();
+        let ask = |device: u64, unix_s| {
+            let share = LogShare { boot: 1, lines: Vec::new(), next: 0 };
+            assert_eq!(logs.take((&format!("device-{device}"), "owner"), &share, unix_s), None);
+        };
+        for device in 0..10_000 {
+            ask(device, NOW + device % 60);
+        }
+        assert!(logs.is_shared("device-7", NOW + 60));
+        ask(0, NOW + SHARES_S + 60);
+        let inner = logs.inner();
+        assert_eq!(inner.asked_unix_s.len(), 1, "the others asked an hour ago and more");
+        assert!(inner.swept <= 10_001, "{} steps for 10,001 questions", inner.swept);
     }
 }

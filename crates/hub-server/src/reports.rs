@@ -16,6 +16,7 @@ use tenure_wire::printable::printable;
 use tenure_wire::report::{FAULTS_MAX, FaultReport, METRICS_MAX, Report, Reported};
 
 use crate::audit::seconds;
+use crate::figures;
 use crate::room::{self, Keeps};
 
 /// How soon a device reports again, in seconds; and one on which a rollout is under way.
@@ -176,8 +177,7 @@ fn pace(connection: &Connection, reporter: &Reporter) -> Result<u32, rusqlite::E
     if connection.prepare_cached(is_in_rollout)?.exists([&reporter.device])? {
         return Ok(AGAIN_IN_ROLLOUT_S);
     }
-    let count = "SELECT count(*) FROM reports";
-    let count: i64 = connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+    let count = figures::devices(connection)?;
     Ok(AGAIN_S.max(u32::try_from(count / REPORTS_PER_S).unwrap_or(u32::MAX)))
 }
 

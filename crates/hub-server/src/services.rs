@@ -144,3 +144,6 @@ impl Database {
 fn read<T: DeserializeOwned>(parameter: &[u8]) -> Answer<T> {
     postcard::from_bytes(parameter).map_err(|_| HubRefusal::Malformed)
 }
+
+#[cfg(test)]
+mod tests;

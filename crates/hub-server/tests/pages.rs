@@ -460,7 +460,7 @@ fn read_answer(stream: &mut TcpStream) -> std::io::Result<String> {
 
 #[test]
 fn host_that_takes_all_its_connections_keeps_no_other_host_out() {
-    let world = World::new();
+    let world = World::for_many_hosts();
     let mut held: Vec<TcpStream> = (0..64).map(|_| connect(&world, [127, 0, 0, 1])).collect();
     assert!(held.iter_mut().all(|stream| ask_for_style(stream).is_ok()));
     for _ in 0..300 {
@@ -473,7 +473,7 @@ fn host_that_takes_all_its_connections_keeps_no_other_host_out() {
 
 #[test]
 fn hosts_that_take_all_that_they_can_leave_connections_for_others() {
-    let world = World::new();
+    let world = World::for_many_hosts();
     let mut held: Vec<TcpStream> = Vec::new();
     for host in 1..=4 {
         for _ in 0..64 {
@@ -492,7 +492,7 @@ fn hosts_that_take_all_that_they_can_leave_connections_for_others() {
 
 #[test]
 fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
-    let world = World::new();
+    let world = World::for_many_hosts();
     let mut held: Vec<TcpStream> = Vec::new();
     for host in 0..=255 {
         let mut stream = connect(&world, [127, 0, 1, host]);

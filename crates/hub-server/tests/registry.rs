@@ -359,6 +359,9 @@ fn skopeo_copies_a_package_here_and_back() {
         return;
     }
     let mut world = World::with_fleet();
+    if world.pages.is_ipv6() {
+        return; // The names of its images have no room for such an address.
+    }
     let token = world.token(&owner(1));
     let client = Client::new(&world, &token);
     let bytes = package("1.0.0");

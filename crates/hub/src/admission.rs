@@ -1,7 +1,7 @@
 //! How often devices may make a hub write, and which addresses count as one host.
 
 use alloc::collections::BTreeMap;
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
 use tenure_hal::Instant;
@@ -76,14 +76,22 @@ impl Bucket {
     }
 }
 
-/// Whether two addresses are of one host, whatever the port. Of IPv6 one network (/64) counts as one
-/// host, which has as many addresses as it likes.
-pub(crate) fn is_same_host(one: &Address, other: &Address) -> bool {
-    match (one, other) {
-        (Address::Udp(SocketAddr::V6(one)), Address::Udp(SocketAddr::V6(other))) => {
-            one.ip().octets()[..8] == other.ip().octets()[..8]
+/// A host, whatever the port. Of IPv6 one network (/64) counts as one host, which has as many addresses as it likes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Host {
+    V4(Ipv4Addr),
+    V6([u8; 8]),
+    Other(Address),
+}
+
+/// The host of an address.
+pub(crate) fn host_of(address: &Address) -> Host {
+    match address {
+        Address::Udp(SocketAddr::V4(address)) => Host::V4(*address.ip()),
+        Address::Udp(SocketAddr::V6(address)) => {
+            let [network @ .., _, _, _, _, _, _, _, _] = address.ip().octets();
+            Host::V6(network)
         }
-        (Address::Udp(one), Address::Udp(other)) => one.ip() == other.ip(),
-        _ => one == other,
+        other => Host::Other(other.clone()),
     }
 }

@@ -20,6 +20,8 @@ mod admission;
 mod config;
 mod error;
 mod flash_storage;
+mod listed;
+mod ranks;
 mod storage;
 
 use alloc::collections::VecDeque;
@@ -28,8 +30,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_crypto::{Seed, machine_id};
-use tenure_directory::{Entry, Table};
+use tenure_crypto::{Seed, machine_id, sha256};
+use tenure_directory::Entry;
 use tenure_hal::{Entropy, Instant, UnixTime};
 use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
 use tenure_wire::NoResult;
@@ -45,7 +47,8 @@ pub use crate::flash_storage::FlashStorage;
 pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
 pub use tenure_rpc::Fullness;
 
-use crate::admission::{Pace, is_same_host};
+use crate::admission::Pace;
+use crate::listed::Listed;
 
 /// The most bytes that one machine takes in a listing.
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
@@ -106,7 +109,7 @@ pub struct Hub<S> {
     machine: MachineId,
     key: PublicKey,
     config: Config,
-    table: Table,
+    listed: Listed,
     pace: Pace,
     /// When it last looked for what is to be forgotten, in seconds since 1970 UTC.
     swept_unix_s: u64,
@@ -158,11 +161,13 @@ impl<S: Storage> Hub<S> {
         moment: &mut Moment<'_>,
     ) -> Result<Self, OpenError> {
         let seed = take_up_seed(&mut storage, moment.entropy)?;
-        let mut table = Table::new(config.owners.clone(), config.devices_max);
+        let secret = sha256(&[b"ranks of a hub", seed.as_bytes()]).0;
+        let mut listed = Listed::new(config.owners.clone(), config.devices_max, secret);
         for kept in storage.records()? {
-            let _ = table.restore(kept.record, kept.seen_at);
+            let _ = listed.restore(kept.record, kept.seen_at);
         }
-        config.rpc.favoured = table.entries().map(|entry| entry.record.device_machine).collect();
+        let entries = listed.table().entries();
+        config.rpc.favoured = entries.map(|entry| entry.record.device_machine).collect();
         let mut endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(OpenError::Endpoint)?;
         let secret = seed.device_secret();
@@ -175,7 +180,7 @@ impl<S: Storage> Hub<S> {
             machine,
             key,
             config,
-            table,
+            listed,
             pace,
             swept_unix_s: 0,
             storage,
@@ -243,7 +248,7 @@ impl<S: Storage> Hub<S> {
                 self.is_dirty |= wrote || !gone.is_empty();
                 for device in gone {
                     self.favour(&device, false);
-                    self.table.forget(&device);
+                    self.listed.forget(&device);
                 }
             }
             Err(error) => {
@@ -258,7 +263,7 @@ impl<S: Storage> Hub<S> {
         let [sessions, callers, initiations, datagrams] = self.endpoint.fullness();
         let devices = Fullness {
             table: "devices",
-            used: self.table.count(),
+            used: self.listed.table().count(),
             most: self.config.devices_max,
             times_full: self.devices_full,
         };
@@ -316,8 +321,8 @@ impl<S: Storage> Hub<S> {
             for (device, before) in undo.into_iter().rev() {
                 self.favour(&device, false);
                 match before {
-                    Some(entry) => self.table.put(entry.record, entry.signed, entry.seen_at),
-                    None => self.table.forget(&device),
+                    Some(entry) => self.listed.put(entry.record, entry.signed, entry.seen_at),
+                    None => self.listed.forget(&device),
                 }
                 self.favour(&device, true);
             }
@@ -344,14 +349,13 @@ impl<S: Storage> Hub<S> {
         match name {
             function::REGISTER => self.serve_registration(moment, peer, from, parameter),
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
-                let found = self.table.find_for(Some(peer), &query, unix_s);
+                let found = self.listed.find_for(peer, &query, unix_s);
                 found.map(|entry| encode(&entry.found()))
             })),
             function::LIST => Answer::Now(decode(parameter).map(|ListFrom { skip }| {
                 let count = PARAMETER_BYTES_MAX / LISTED_BYTES - 1;
-                let page = self.table.machines(unix_s).skip(skip as usize).take(count);
-                let total = self.table.machines(unix_s).count() as u32;
-                Some(encode(&Listing { machines: page.collect(), total }))
+                let (machines, total) = self.listed.machines(skip as usize, count, unix_s);
+                Some(encode(&Listing { machines, total: total as u32 }))
             })),
             function => {
                 let hub = &self.key;
@@ -406,11 +410,11 @@ impl<S: Storage> Hub<S> {
             return Err(Refusal::Revoked);
         }
         self.sweep(unix_s)?;
-        let is_new = self.table.assess(&record).inspect_err(|refusal| {
+        let is_new = self.listed.table().assess(&record).inspect_err(|refusal| {
             self.devices_full += u64::from(*refusal == Refusal::Full);
         })?;
         let device = record.enrolment.device.clone();
-        let before = self.table.find_whenever(&Query::Device(device.clone())).cloned();
+        let before = self.listed.device(&device).cloned();
         let kept = Kept { record: signed, seen_at: from };
         if is_new {
             self.check_quota(&record, &kept.seen_at)?;
@@ -428,20 +432,20 @@ impl<S: Storage> Hub<S> {
             self.endpoint.favour(&record.device_machine, true);
         }
         self.undo.push((device, before));
-        self.table.put(record, kept.record, kept.seen_at);
+        self.listed.put(record, kept.record, kept.seen_at);
         Ok(notice)
     }
 
     /// Prefers the device of that name to strangers, or no longer.
     fn favour(&mut self, device: &Name, is_favoured: bool) {
-        if let Some(entry) = self.table.find_whenever(&Query::Device(device.clone())) {
+        if let Some(entry) = self.listed.device(device) {
             self.endpoint.favour(&entry.record.device_machine, is_favoured);
         }
     }
 
     /// Forgets what expired long ago, once in a while, and sooner while there is no room.
     fn sweep(&mut self, unix_s: u64) -> Result<(), Refusal> {
-        let is_full = self.table.count() >= self.config.devices_max;
+        let is_full = self.listed.table().count() >= self.config.devices_max;
         let due_unix_s = match is_full {
             true => self.swept_unix_s.saturating_add(SWEEP_FULL_EVERY_S),
             false => self.swept_unix_s.saturating_add(SWEEP_EVERY_S),
@@ -450,22 +454,18 @@ impl<S: Storage> Hub<S> {
             return Ok(());
         }
         self.swept_unix_s = unix_s;
-        let forget_after_s = self.config.forget_after_s;
-        let is_over =
-            |record: &DeviceRecord| record.expires_unix_s.saturating_add(forget_after_s) < unix_s;
-        let over: Vec<Entry> =
-            self.table.entries().filter(|entry| is_over(&entry.record)).cloned().collect();
-        for entry in over {
+        let over_before_unix_s = unix_s.saturating_sub(self.config.forget_after_s);
+        for entry in self.listed.ended_before(over_before_unix_s) {
             let name = entry.record.enrolment.device.clone();
             self.is_dirty = true;
             self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
             self.favour(&name, false);
-            self.table.forget(&name);
+            self.listed.forget(&name);
             self.undo.push((name, Some(entry)));
         }
         if self.pace.len() > self.config.devices_max {
-            let table = &self.table;
-            self.pace.retain(|name| table.find_whenever(&Query::Device(name.clone())).is_some());
+            let listed = &self.listed;
+            self.pace.retain(|name| listed.device(name).is_some());
         }
         Ok(())
     }
@@ -473,22 +473,20 @@ impl<S: Storage> Hub<S> {
     /// Whether a device that isn't listed yet may be: only an open hub has strangers to divide its
     /// room among.
     fn check_quota(&self, record: &DeviceRecord, from: &Address) -> Result<(), Refusal> {
-        let known = self.table.find_whenever(&Query::Device(record.enrolment.device.clone()));
+        let known = self.listed.device(&record.enrolment.device);
         if !self.config.owners.is_empty() || known.is_some() {
             return Ok(());
         }
-        let entries = || self.table.entries();
-        let of_owner = entries().filter(|entry| entry.record.owner == record.owner).count();
-        let of_host = entries().filter(|entry| is_same_host(&entry.seen_at, from)).count();
-        let is_within = of_owner < self.config.devices_per_owner_max
-            && of_host < self.config.devices_per_host_max;
+        let is_within = self.listed.count_of_owner(&record.owner)
+            < self.config.devices_per_owner_max
+            && self.listed.count_of_host(from) < self.config.devices_per_host_max;
         if is_within { Ok(()) } else { Err(Refusal::Quota) }
     }
 
     /// A notice if a device is listed anew, or lists other machines than before.
     fn announcement(&self, unix_s: u64, record: &DeviceRecord, from: &Address) -> Option<Notice> {
         let device = record.enrolment.device.clone();
-        let known = self.table.find(&Query::Device(device.clone()), unix_s);
+        let known = self.listed.device(&device).filter(|entry| entry.is_in_force(unix_s));
         let is_news = known.is_none_or(|entry| entry.record.machines != record.machines);
         let machines = record.machines.len();
         is_news.then(|| Notice::Listed { device, address: from.clone(), machines })

@@ -7,6 +7,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_store::{BatchError, Change, Hidden, ReadError, SEAL_BYTES, Store, TreeId, ValueKind};
 use tenure_wire::LogLevel;
@@ -115,7 +116,9 @@ impl<F: Flash> Tenancy<'_, F> {
             return Err(InstallError::StoredBudget);
         }
         storage.store.batch(&changes)?;
-        let unbilled = self.parts.vacate(self.now, slot);
+        let used = self.parts.vacate(self.now, slot);
+        let unbilled =
+            if is_planted(Weakness::RestoreForgetsUse) { Usage::default() } else { used };
         self.parts.storage.code.claim_all(record.extents());
         self.begin(slot, record, id, hidden, unbilled, "its tree was restored");
         Ok(())

@@ -4,7 +4,7 @@
 //! - A key that the settings or the owner named is never replaced by what a network shows.
 //! - The first key that registers the device is kept over restarts, until the owner names another
 //!   one or has it forgotten.
-//! - A silent hub is asked ever less often, down to once in a record's life, or in ten minutes to save power.
+//! - A silent hub is asked ever less often, down to once in five sixths of a record's life, or in ten minutes to save power.
 
 use alloc::vec::Vec;
 use core::time::Duration;

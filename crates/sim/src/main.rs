@@ -55,7 +55,8 @@ struct Arguments {
     /// Plant a defect in every node of a mesh, to see that the hunt finds it.
     #[arg(long, value_enum, requires = "only")]
     plant: Option<Defect>,
-    /// Plant a weakness that was mended in the device of a siege, such as `h2`, to see that the hunt finds it.
+    /// Plant a weakness that was mended in the device of a siege, such as `h2`, or of tenants (`restore`), to see that
+    /// the hunt finds it.
     #[arg(long, value_parser = siege::weakness, requires = "only")]
     weakness: Option<Weakness>,
     /// Go on after a failure.
@@ -153,7 +154,7 @@ fn main() -> ExitCode {
             show_mesh(finding, kind, &arguments);
         }
         if runs_kind(Kind::Tenants) {
-            let outcome = tenancy::run(seed);
+            let outcome = tenancy::run(seed, arguments.weakness);
             failed |= outcome.is_err();
             sum.add(outcome.as_ref().map_or_else(|_| Trouble::default(), Tally::trouble));
             show_tenants(seed, &outcome, &arguments);

@@ -13,7 +13,7 @@ mod person;
 mod promises;
 mod reflector;
 mod tally;
-mod watched;
+pub(crate) mod watched;
 
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use crate::network::Network;
 use crate::panics;
 use crate::place::Keys;
 use crate::scenario::NetworkPlan;
+use crate::tenancy;
 use attackers::Attackers;
 use honest::Honest;
 use machines::NEIGHBOURS;
@@ -64,9 +65,10 @@ pub fn weakness(name: &str) -> Result<Weakness, String> {
     if !cfg!(planted) {
         return Err("this build can plant no weakness; run `cargo xtask sim`".to_string());
     }
-    let found = WEAKNESSES.iter().find(|(known, _)| *known == name);
+    let all = || WEAKNESSES.iter().chain(&tenancy::WEAKNESSES);
+    let found = all().find(|(known, _)| *known == name);
     found.map(|(_, weakness)| *weakness).ok_or_else(|| {
-        let names: Vec<&str> = WEAKNESSES.iter().map(|(known, _)| *known).collect();
+        let names: Vec<&str> = all().map(|(known, _)| *known).collect();
         format!("one of {}", names.join(", "))
     })
 }

@@ -1,22 +1,25 @@
 //! Leases and secrets of two tenants on one device, over a network and through losses of power.
 //!
 //! The owner renews a lease, at times too late, tells the time and fetches receipts; each tenant sets, rotates and
-//! removes a secret of the same name; a machine of each reads its own again and again. All of them are
+//! removes a secret of the same name; a machine of each reads its own again and again. The owner restarts, stops, restores,
+//! updates and removes the machines meanwhile from a second terminal. All of them are
 //! parties on a network that loses, doubles and flips; the device's power goes at random flash
 //! operations, and it sleeps in between. What must hold is in `books`.
 
 mod books;
+mod hands;
 mod party;
 
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
+use tenure_hal::planted::Weakness;
 use tenure_hal::simulated::{Random, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Door, Input, Moment, Node, Notice, Parts, Wake};
 use tenure_package::{Package, Renewal, SecretChange};
 use tenure_wire::control::{
-    Function, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, decode_answer,
+    Client as _, Function, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, decode_answer,
 };
 use tenure_wire::{Address, PublicKey, Term, VerifyingKey};
 
@@ -27,7 +30,8 @@ use crate::guests;
 use crate::network::Network;
 use crate::panics;
 use crate::place::Keys;
-use crate::scenario::{NetworkPlan, Role};
+use crate::scenario::NetworkPlan;
+use crate::siege::watched;
 use books::Books;
 pub use books::Tally;
 use party::Party;
@@ -74,14 +78,19 @@ enum Errand {
     },
 }
 
-/// Runs the world of `seed` to its end.
+/// The weaknesses that can be planted here.
+pub const WEAKNESSES: [(&str, Weakness); 1] = [("restore", Weakness::RestoreForgetsUse)];
+
+/// Runs the world of `seed` to its end, with that weakness planted, or none.
 ///
 /// # Errors
 /// The invariant that failed, and when.
-pub fn run(seed: u64) -> Result<Tally, String> {
+pub fn run(seed: u64, planted: Option<Weakness>) -> Result<Tally, String> {
+    watched::begin(planted);
     let mut tally = Tally::default();
-    panics::catch(|| tally = World::new(seed).run())?;
-    Ok(tally)
+    let caught = panics::catch(|| tally = World::new(seed).run());
+    watched::begin(None);
+    caught.map(|()| tally)
 }
 
 struct World {
@@ -99,9 +108,14 @@ struct World {
     parties: Vec<Party<Errand>>,
     network: Network,
     under_way: Agenda<(usize, usize, Vec<u8>)>,
-    /// When the power fails next, and the device sleeps next.
+    /// When the power fails next, the device sleeps next, and the owner does something to a machine next.
     cut_us: u64,
     sleep_us: u64,
+    hands_us: u64,
+    /// Whether the owner's second terminal has stopped or removed each machine.
+    is_down: [bool; TENANTS.len()],
+    /// Whether the owner's second terminal has left the machines as they must be in the end.
+    hands_are_off: bool,
     is_quiet: bool,
     loses_power: bool,
     books: Books,
@@ -143,6 +157,9 @@ impl World {
             under_way: Agenda::default(),
             cut_us: 0,
             sleep_us: 0,
+            hands_us: if random.chance(600) { 2_000_000 } else { u64::MAX },
+            is_down: [false; TENANTS.len()],
+            hands_are_off: false,
             is_quiet: false,
             loses_power,
             books: Books::default(),
@@ -169,7 +186,28 @@ impl World {
             }
             self.attend_to_parties();
         }
+        self.fetch_the_rest();
         self.books.close(self.now_us)
+    }
+
+    /// Ends all periods at the device itself, and takes every receipt that it has.
+    fn fetch_the_rest(&mut self) {
+        let mut node = self.node.take().expect("the device is on in the end");
+        let mut moment = self.moment();
+        let mut owner = node.as_owner(&mut moment);
+        owner.receipts_close(()).expect("there is room for the last receipts");
+        let (mut skip, mut pages) = (0, Vec::new());
+        loop {
+            let page = owner.receipts(ReceiptQuery { skip }).expect("receipts");
+            skip += page.receipts.len() as u32;
+            pages.push(page.receipts);
+            if !page.more {
+                break;
+            }
+        }
+        pages.iter().for_each(|receipts| self.books.received(receipts));
+        self.books.fetched_the_rest();
+        self.node = Some(node);
     }
 
     /// When something happens next.
@@ -225,6 +263,14 @@ impl World {
             self.cut_us = u64::MAX;
             let operations = self.random.between(0..=OPERATIONS_BEFORE_CUT);
             self.flash.cut_power_after(operations, self.random.number());
+        }
+        if !self.is_quiet && self.now_us >= self.hands_us {
+            self.lay_hands_on(&mut node);
+        } else if self.is_quiet && !std::mem::replace(&mut self.hands_are_off, true) {
+            self.take_hands_off(&mut node);
+        }
+        if self.flash.is_off() {
+            return self.lose_power();
         }
         let wake = node.poll(&mut self.moment());
         self.device_us = match wake {
@@ -314,15 +360,14 @@ impl World {
 
     fn install(&mut self) {
         for (index, (_, name)) in TENANTS.into_iter().enumerate() {
-            let role = Role::Reader { secret: SECRET.to_string(), pause_ms: 150 };
-            let bytes = guests::package(name, &role, &self.tenants[index]);
+            let bytes = self.package(index);
             let package = Package::parse(&bytes).expect("a package");
             let mut node = self.node.take().expect("it is on");
             let term = self.term();
             let placement = guests::placement(&package, node.device_key(), term, 1);
             let placement = placement.sign(&self.keys.owner).expect("well formed");
             node.install(&mut self.moment(), &bytes, &placement).expect("room for it");
-            // Only the first one's lease is renewed; the other one's ends once, early on.
+            // Only the first one's lease is renewed; the other one's ends, and begins anew with an update.
             self.books.granted(name, 1, end_us(&term), self.now_us);
             self.keep(node);
         }
@@ -382,12 +427,12 @@ impl World {
         let is_due = self.is_quiet && !self.books.is_leased_until(TROUBLE_US + QUIET_US);
         match self.random.between(0..=4) {
             what if what == 0 || is_due => {
-                let number = self.books.next_lease();
+                let number = self.books.next_lease(0);
                 let term = self.term();
                 let machine = TENANTS[0].1.parse().expect("a name");
                 let renewal = Renewal { device, machine, term, sequence: number };
                 let renewal = renewal.sign(&self.keys.owner).expect("well formed");
-                self.books.offered(number, end_us(&term), self.now_us);
+                self.books.offered(0, number, end_us(&term), self.now_us);
                 (
                     Errand::Renew { number },
                     Function::renew.name(),

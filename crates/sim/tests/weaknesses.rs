@@ -4,6 +4,7 @@
 #![cfg(planted)]
 
 use tenure_sim::siege::{self, Cast, weakness};
+use tenure_sim::tenancy;
 
 /// Each weakness with the seed from which on a few sieges find it soon, and the promise that breaks.
 const FOUND: [(&str, u64, &str); 13] = [
@@ -32,4 +33,12 @@ fn weaknesses_that_were_mended_and_are_planted_again_are_found_by_what_they_brea
         let broken = broken.unwrap_or_else(|| panic!("{name} is not found from seed {from} on"));
         assert!(broken.starts_with(promise), "{name}: {broken}");
     }
+}
+
+#[test]
+fn restore_that_forgets_what_was_used_is_found_by_the_sums_of_receipts() {
+    let planted = weakness("restore").expect("this build can plant it");
+    let broken = (1..=SEEDS).find_map(|seed| tenancy::run(seed, Some(planted)).err());
+    let broken = broken.expect("it is found");
+    assert!(broken.contains("reads billed of"), "{broken}");
 }

@@ -1,10 +1,12 @@
 //! The parts that tests of several crates share; no product uses it.
 #![forbid(unsafe_code)]
 
+mod family;
 mod frozen;
 mod patience;
 mod skip;
 
+pub use family::{FAMILY, any_address, free_address, free_ipv4_address};
 pub use frozen::frozen;
 pub use patience::{patience, wait_until};
 pub use skip::{skip_without_right, skip_without_tool};

@@ -592,9 +592,10 @@ impl<H: Handshake> Connection<'_, H> {
         if length == 0 || core.own_closed {
             return Ok(0);
         }
-        if core.state.is_connected()
-            && core.channel.writing.as_ref().is_some_and(|it| it.sequence() >= RECORDS_PER_KEY)
-        {
+        // An update that the peer asked for goes out before more data (RFC 8446 §4.6.3).
+        let writing = core.channel.writing.as_ref();
+        let is_worn = writing.is_some_and(|it| it.sequence() >= RECORDS_PER_KEY);
+        if core.state.is_connected() && (core.own_update_is_due || is_worn) {
             if !core.has_room_for_key_update() {
                 return Ok(0);
             }

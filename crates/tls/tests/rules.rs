@@ -304,6 +304,78 @@ fn empty_name_of_a_protocol_is_malformed_whether_or_not_protocols_matter() {
     });
 }
 
+/// RFC 8446 §4.6.3: an update that the peer asks for is sent before the next data.
+#[test]
+fn update_that_was_asked_for_goes_out_before_data_also_where_output_waits() {
+    in_world(|client, server, _| {
+        let key = TicketKey::generate(&mut security()).expect("a key");
+        let server = ServerConfig { ticket_key: Some(&key), ..*server };
+        with_pair(client, &server, LARGE, |pair| {
+            pair.connect();
+            pair.server.send_ticket(&mut pair.security, &NOW).expect("connected");
+            let ticket = pair.server.output().len();
+            pair.client.update_keys(&mut pair.security, true).expect("connected");
+            pair.client.send(&mut pair.security, b"request").expect("connected");
+            let length = pair.server.feed(pair.client.output());
+            pair.client.sent(length);
+            assert_eq!(pair.server.poll(&mut pair.security, &NOW), Ok(Event::Data));
+            pair.server.consume(usize::MAX);
+            let answer = |pair: &mut Pair<'_>| pair.server.send(&mut pair.security, b"answer");
+            assert_eq!(answer(pair), Ok(0), "the ticket waits, and the update after it");
+            assert_eq!(pair.client.feed(pair.server.output()), ticket);
+            pair.server.sent(ticket);
+            assert_eq!(answer(pair), Ok(6));
+            assert_eq!(records(pair.server.output()).len(), 2, "the update, and the answer");
+            assert_eq!(pair.run().0, Ok(Event::Data));
+            assert_eq!(pair.client.data(), b"answer");
+        });
+    });
+}
+
+/// RFC 8446 §4.2.3, §4.2.7: lists of groups and of signature schemes are not empty. §4.2.8: that of key shares may be, and
+/// asks for a retry.
+#[test]
+fn list_that_must_name_something_is_malformed_when_it_is_empty() {
+    const GROUPS: u16 = 10;
+    const SCHEMES: u16 = 13;
+    const SHARES: u16 = 51;
+    in_world(|client, server, _| {
+        let mut buffer = vec![0; 20_000];
+        let mut client = Client::new(&mut buffer, client, &NOW).expect("a client");
+        let hello = hello_of(&mut client);
+        for number in [GROUPS, SCHEMES] {
+            let end = serve(server, &emptied(&hello, number)).0;
+            assert_eq!(end, Err(Error::Peer(Misbehaviour::Malformed)), "{number}");
+        }
+        let (end, output) = serve(server, &emptied(&hello, SHARES));
+        assert_eq!(end, Ok(Event::Idle));
+        assert_eq!(output[11..43], RETRY_RANDOM);
+    });
+}
+
+/// `hello` with an empty list in its extension `number`.
+fn emptied(hello: &[u8], number: u16) -> Vec<u8> {
+    let content = extension(hello, number).expect("the extension");
+    let length = u16::try_from(content.len()).expect("a short one");
+    let whole = [&number.to_be_bytes(), &length.to_be_bytes(), &content[..]].concat();
+    let at = hello.windows(whole.len()).position(|window| window == whole).expect("its place");
+    let mut changed = hello.to_vec();
+    let empty = [number.to_be_bytes(), [0, 2], [0, 0]].concat();
+    changed.splice(at..at + whole.len(), empty);
+    let cut = content.len() - 2;
+    // The lengths of the record, of the message and of all extensions.
+    let session = 5 + 4 + 2 + 32;
+    let suites = session + 1 + usize::from(hello[session]);
+    let compressions =
+        suites + 2 + usize::from(u16::from_be_bytes([hello[suites], hello[suites + 1]]));
+    let extensions = compressions + 1 + usize::from(hello[compressions]);
+    for at in [3, 7, extensions] {
+        let length = usize::from(u16::from_be_bytes([hello[at], hello[at + 1]])) - cut;
+        changed[at..at + 2].copy_from_slice(&u16::try_from(length).expect("shorter").to_be_bytes());
+    }
+    changed
+}
+
 /// RFC 8446 §5.4: records of alerts and of handshake messages are not empty. §6: a level is one of two.
 #[test]
 fn alerts_that_are_none_are_answered_by_what_is_wrong_with_them() {

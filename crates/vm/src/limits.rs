@@ -43,7 +43,7 @@ impl Default for Limits {
             functions: 4096,
             locals: 1024,
             frame_bytes: 16 * 1024,
-            nesting: 256,
+            nesting: 512,
             function_bytes: 128 * 1024,
             globals: 256,
             tables: 4,

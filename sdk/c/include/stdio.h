@@ -1,7 +1,8 @@
 /* The part of <stdio.h> that machines have.
  *
- * Conversions: d i u x X o c s p f %, with the flags - 0 + space #, width, precision and the lengths
- * hh h l ll j z t. */
+ * Conversions: d i u x X o a A e E f F g G c s p n %, with the flags - 0 + space #, width, precision and the lengths
+ * hh h l ll j z t. Characters are bytes: there is no lc or ls, and no L. A text of more than INT_MAX bytes is -1, and
+ * EOVERFLOW in errno. */
 #pragma once
 
 #include <stdarg.h>

@@ -24,6 +24,11 @@ char *strncat(char *__restrict into, const char *__restrict from, size_t length_
 char *strchr(const char *text, int character);
 char *strrchr(const char *text, int character);
 char *strstr(const char *text, const char *part);
+size_t strspn(const char *text, const char *characters);
+size_t strcspn(const char *text, const char *characters);
+char *strpbrk(const char *text, const char *characters);
+char *strtok(char *__restrict text, const char *__restrict separators);
+char *strtok_r(char *__restrict text, const char *__restrict separators, char **__restrict rest);
 char *strdup(const char *text);
 
 #ifdef __cplusplus

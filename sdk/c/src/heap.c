@@ -3,6 +3,7 @@
  * Blocks lie one after another from __heap_base to the end of memory, each with a header that gives
  * its own size and that of the block before, so that a freed block joins both its neighbours at
  * once. A block is found by looking through them in order. Only this file grows the memory. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -144,9 +145,14 @@ static uint32_t block_bytes(size_t size) {
     return ((uint32_t)size + HEADER_BYTES + 7u) & ~7u;
 }
 
+static void *refuse(int reason) {
+    errno = reason;
+    return NULL;
+}
+
 void *malloc(size_t size) {
     if (size > REQUEST_BYTES_MAX) {
-        return NULL;
+        return refuse(ENOMEM);
     }
     if (heap_start == 0) {
         heap_start = heap_end = ((uintptr_t)&__heap_base + 7u) & ~(uintptr_t)7u;
@@ -160,7 +166,7 @@ void *malloc(size_t size) {
     if (memory == NULL && grow(needed + 7u)) {
         memory = take(needed);
     }
-    return memory;
+    return memory != NULL ? memory : refuse(ENOMEM);
 }
 
 void free(void *memory) {
@@ -192,7 +198,7 @@ size_t malloc_usable_size(void *memory) {
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
-        return NULL;
+        return refuse(ENOMEM);
     }
     void *memory = malloc(bytes);
     return memory ? memset(memory, 0, bytes) : NULL;
@@ -201,13 +207,13 @@ void *calloc(size_t count, size_t size) {
 /* Takes more, and gives back what lies before the first place that is aligned. */
 void *aligned_alloc(size_t alignment, size_t size) {
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-        return NULL;
+        return refuse(EINVAL);
     }
     if (alignment <= HEADER_BYTES) {
         return malloc(size);
     }
     if (size > REQUEST_BYTES_MAX || alignment > REQUEST_BYTES_MAX - size) {
-        return NULL;
+        return refuse(ENOMEM);
     }
     void *memory = malloc(size + alignment);
     if (memory == NULL) {
@@ -232,7 +238,7 @@ void *realloc(void *memory, size_t size) {
         return malloc(size);
     }
     if (size > REQUEST_BYTES_MAX) {
-        return NULL;
+        return refuse(ENOMEM);
     }
     struct block *block = block_of(memory);
     uint32_t needed = block_bytes(size);

@@ -153,6 +153,10 @@ void __libc_free(void *memory) {
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t size) {
-    *memory = aligned_alloc(alignment, size);
-    return *memory == NULL ? ENOMEM : 0;
+    void *block = alignment < sizeof block ? NULL : aligned_alloc(alignment, size);
+    if (block == NULL) {
+        return alignment < sizeof block || (alignment & (alignment - 1)) != 0 ? EINVAL : ENOMEM;
+    }
+    *memory = block;
+    return 0;
 }

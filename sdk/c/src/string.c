@@ -1,6 +1,7 @@
 /* Strings and numbers in text: the parts of the C library that are small.
  *
  * Built with -fno-builtin, or the compiler would turn these loops into calls of themselves. */
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -143,37 +144,86 @@ char *strstr(const char *text, const char *part) {
     return (char *)text;
 }
 
+size_t strspn(const char *text, const char *characters) {
+    size_t length = 0;
+    while (text[length] != 0 && strchr(characters, text[length]) != NULL) {
+        length++;
+    }
+    return length;
+}
+
+size_t strcspn(const char *text, const char *characters) {
+    size_t length = 0;
+    while (strchr(characters, text[length]) == NULL) {
+        length++;
+    }
+    return length;
+}
+
+char *strpbrk(const char *text, const char *characters) {
+    text += strcspn(text, characters);
+    return *text != 0 ? (char *)text : NULL;
+}
+
+char *strtok_r(char *__restrict text, const char *__restrict separators, char **__restrict rest) {
+    text = text != NULL ? text : *rest;
+    text += strspn(text, separators);
+    char *end = text + strcspn(text, separators);
+    *rest = *end != 0 ? end + 1 : end;
+    if (end == text) {
+        return NULL;
+    }
+    *end = 0;
+    return text;
+}
+
+char *strtok(char *__restrict text, const char *__restrict separators) {
+    static char *rest = "";
+    return strtok_r(text, separators, &rest);
+}
+
 char *strdup(const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = malloc(bytes);
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
+int errno;
+
 int abs(int number) {
     return number < 0 ? (int)-(unsigned)number : number;
 }
 
+long labs(long number) {
+    return number < 0 ? (long)-(unsigned long)number : number;
+}
+
+long long llabs(long long number) {
+    return number < 0 ? (long long)-(unsigned long long)number : number;
+}
+
 struct number {
-    unsigned long value;
+    uint64_t value;
     /* Whether it is more than the limit, which is its value then. */
     bool beyond;
 };
 
 /* Reads digits. Returns where they end, or NULL if there is none. */
-static const char *read_digits(const char *text, int base, unsigned long limit,
+static const char *read_digits(const char *text, unsigned base, uint64_t limit,
                                struct number *number) {
     const char *start = text;
+    uint64_t most = limit / base;
+    unsigned last = (unsigned)(limit % base);
     *number = (struct number){0};
     for (;; text++) {
         unsigned digit = (unsigned char)*text;
         unsigned lower = digit | 32;
         digit = digit - '0' < 10 ? digit - '0' : lower - 'a' < 26 ? lower - 'a' + 10 : 99;
-        if (digit >= (unsigned)base) {
+        if (digit >= base) {
             return text == start ? NULL : text;
         }
-        number->beyond |= number->value > (limit - digit) / (unsigned)base;
-        number->value =
-            number->beyond ? limit : number->value * (unsigned)base + digit;
+        number->beyond |= number->value > most || (number->value == most && digit > last);
+        number->value = number->beyond ? limit : number->value * base + digit;
     }
 }
 
@@ -184,37 +234,62 @@ static const char *skip_space(const char *text) {
     return text;
 }
 
-/* What strtol and strtoul have in common: sign, base, digits. */
-static unsigned long read_number(const char *text, char **end, int base, unsigned long limit) {
+/* What strtol and its kin have in common: sign, base, digits. The limit is the type's largest number; a signed type
+ * has one more below zero. */
+static uint64_t read_number(const char *text, char **end, int base, uint64_t limit,
+                            bool is_signed) {
     const char *at = skip_space(text);
     bool negative = *at == '-';
     at += *at == '-' || *at == '+';
-    if (limit == LONG_MAX && negative) {
-        limit = (unsigned long)LONG_MAX + 1;
-    }
+    limit += is_signed && negative;
     struct number number = {0};
     const char *stop = NULL;
+    if (base < 0 || base == 1 || base > 36) {
+        errno = EINVAL;
+        at = "";
+        base = 10;
+    }
     if (at[0] == '0' && (at[1] | 32) == 'x' && (base == 0 || base == 16)) {
         stop = read_digits(at + 2, 16, limit, &number);
     }
     if (stop == NULL) {
-        stop = read_digits(at, base != 0 ? base : *at == '0' ? 8 : 10, limit, &number);
+        unsigned of_text = base != 0 ? (unsigned)base : *at == '0' ? 8 : 10;
+        stop = read_digits(at, of_text, limit, &number);
     }
     if (end != NULL) {
         *end = (char *)(stop ? stop : text);
     }
+    if (number.beyond) {
+        errno = ERANGE;
+    }
     /* A number beyond ULONG_MAX has no sign (C11 7.22.1.4). */
-    return negative && !(number.beyond && limit == ULONG_MAX) ? 0ul - number.value : number.value;
+    return negative && !(number.beyond && !is_signed) ? 0 - number.value : number.value;
 }
 
 long strtol(const char *__restrict text, char **__restrict end, int base) {
-    return (long)read_number(text, end, base, LONG_MAX);
+    return (long)read_number(text, end, base, LONG_MAX, true);
 }
 
 unsigned long strtoul(const char *__restrict text, char **__restrict end, int base) {
-    return read_number(text, end, base, ULONG_MAX);
+    return (unsigned long)read_number(text, end, base, ULONG_MAX, false);
+}
+
+long long strtoll(const char *__restrict text, char **__restrict end, int base) {
+    return (long long)read_number(text, end, base, LLONG_MAX, true);
+}
+
+unsigned long long strtoull(const char *__restrict text, char **__restrict end, int base) {
+    return read_number(text, end, base, ULLONG_MAX, false);
 }
 
 int atoi(const char *text) {
     return (int)strtol(text, NULL, 10);
+}
+
+long atol(const char *text) {
+    return strtol(text, NULL, 10);
+}
+
+long long atoll(const char *text) {
+    return strtoll(text, NULL, 10);
 }

@@ -1,5 +1,6 @@
 /* Compares the library with the host's on random formats, numbers and strings. Runs on the host, beside
  * format.c and string.c that were compiled with renamed.h; fails at the first difference and says which. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern int sdk_errno;
 int sdk_snprintf(char *into, size_t capacity, const char *format, ...);
 long sdk_strtol(const char *text, char **end, int base);
 unsigned long sdk_strtoul(const char *text, char **end, int base);
+long long sdk_strtoll(const char *text, char **end, int base);
+unsigned long long sdk_strtoull(const char *text, char **end, int base);
 int sdk_strcmp(const char *one, const char *two);
 int sdk_strncmp(const char *one, const char *two, size_t length_max);
 int sdk_memcmp(const void *one, const void *two, size_t length);
@@ -21,8 +25,12 @@ char *sdk_strncat(char *into, const char *from, size_t length_max);
 char *sdk_strchr(const char *text, int character);
 char *sdk_strrchr(const char *text, int character);
 char *sdk_strstr(const char *text, const char *part);
+size_t sdk_strspn(const char *text, const char *characters);
+size_t sdk_strcspn(const char *text, const char *characters);
+char *sdk_strpbrk(const char *text, const char *characters);
+char *sdk_strtok_r(char *text, const char *separators, char **rest);
 
-#define ROUNDS 60000
+#define ROUNDS 100000
 #define TEXT_BYTES 4096
 
 static uint64_t seed = 2026;
@@ -51,8 +59,9 @@ static uint64_t random_number(void) {
 static double random_double(void) {
     double number;
     uint64_t bits = random_bits();
-    switch (chance(6)) {
+    switch (chance(7)) {
     case 0: return (double)(int64_t)bits / 16;
+    case 5: return chance(2) == 0 ? 0.0 : -0.0;
     case 1: return (double)(int)chance(4000) / 8 - 100;
     case 2: return (double)(int)chance(2000000) / 1000;
     case 3: return -((double)chance(100) + 0.5);
@@ -91,8 +100,10 @@ static void add_count(struct format *format, int most) {
 /* A format that the C standard defines for that letter. */
 static struct format random_format(char letter, const char *length) {
     struct format format = {"<%", 0, {0}};
-    bool is_signed = strchr("dif", letter) != NULL, is_number = strchr("cs", letter) == NULL;
-    bool has_base = strchr("oxXf", letter) != NULL;
+    bool is_double = strchr("aAeEfFgG", letter) != NULL;
+    bool is_signed = is_double || strchr("di", letter) != NULL;
+    bool is_number = strchr("cs", letter) == NULL;
+    bool has_base = is_double || strchr("oxX", letter) != NULL;
     for (int count = (int)chance(4); count > 0; count--) {
         char flag[2] = {"-0+ #"[chance(5)], 0};
         bool is_defined = flag[0] == '-' || (flag[0] == '0' && is_number) ||
@@ -113,7 +124,7 @@ static struct format random_format(char letter, const char *length) {
     if (letter != 'c' && chance(2) == 0) {
         add(&format, ".");
         if (chance(5) > 0) {
-            add_count(&format, letter != 'f' ? 30 : chance(20) == 0 ? 1200 : 25);
+            add_count(&format, !is_double ? 30 : chance(20) == 0 ? 1200 : 25);
         }
     }
     char end[] = {letter, '>', 0};
@@ -139,8 +150,9 @@ static void formats(void) {
     static const char *const LENGTHS[] = {"", "", "hh", "h", "l", "ll", "j", "z", "t"};
     static const char *const TEXTS[] = {"", "a", "tenure", "a text that is rather long, %d"};
     for (int round = 0; round < ROUNDS; round++) {
-        char letter = "diuoxXcsff"[chance(10)];
-        bool is_whole = strchr("csf", letter) == NULL;
+        char letter = "diuoxXcsaAeEfFgGfeg"[chance(19)];
+        bool is_double = strchr("aAeEfFgG", letter) != NULL;
+        bool is_whole = !is_double && strchr("cs", letter) == NULL;
         const char *length = is_whole ? LENGTHS[chance(9)] : "";
         struct format format = random_format(letter, length);
         size_t capacity = chance(4) == 0 ? chance(20) : sizeof here;
@@ -152,7 +164,7 @@ static void formats(void) {
         const char *text = TEXTS[chance(4)];
         int character = '!' + (int)chance(90);
         bool is_signed = letter == 'd' || letter == 'i';
-        switch (letter) {
+        switch (is_double ? 'f' : letter) {
         case 'f': BOTH(value); break;
         case 's': BOTH(text); break;
         case 'c': BOTH(character); break;
@@ -183,23 +195,34 @@ static void random_text(char *text, const char *characters, uint32_t most) {
     text[length] = 0;
 }
 
+#define READ(FUNCTION, TYPE)                                                                      \
+    do {                                                                                          \
+        errno = sdk_errno = 0;                                                                    \
+        TYPE ours = sdk_##FUNCTION(text, &here, base), theirs = FUNCTION(text, &host, base);      \
+        /* The host says EINVAL where there is no number, too. */                                 \
+        int reason = errno == EINVAL && base != 1 && base != 37 ? 0 : errno;                      \
+        if (ours != theirs || (here != host && base != 1 && base != 37) || sdk_errno != reason) { \
+            different(#FUNCTION, text, here, host);                                               \
+        }                                                                                         \
+    } while (0)
+
 static void numbers(void) {
     char text[64], tail[48];
     for (int round = 0; round < ROUNDS; round++) {
         static const char *const HEADS[] = {"", "", " ", "\t\n ", "-", "+", " -", "0x", "-0X", "0", "- "};
         strcpy(text, HEADS[chance(sizeof HEADS / sizeof *HEADS)]);
+        /* At the limits, and just beyond. */
+        static const char *const LIMITS[] = {"9223372036854775807", "9223372036854775808",
+                                             "9223372036854775809", "18446744073709551615",
+                                             "18446744073709551616"};
         random_text(tail, chance(2) ? "0123456789" : "0129afzxAFZX-+ _@[`{\xc1", 30);
-        strcat(text, tail);
-        int base = chance(3) == 0 ? 10 : chance(3) == 0 ? 0 : 2 + (int)chance(35);
+        strcat(text, chance(4) == 0 ? LIMITS[chance(sizeof LIMITS / sizeof *LIMITS)] : tail);
+        int base = chance(3) == 0 ? 10 : chance(3) == 0 ? 0 : 1 + (int)chance(37);
         char *here, *host;
-        long ours = sdk_strtol(text, &here, base), theirs = strtol(text, &host, base);
-        if (ours != theirs || here != host) {
-            different("strtol", text, here, host);
-        }
-        unsigned long whole = sdk_strtoul(text, &here, base);
-        if (whole != strtoul(text, &host, base) || here != host) {
-            different("strtoul", text, here, host);
-        }
+        READ(strtol, long);
+        READ(strtoul, unsigned long);
+        READ(strtoll, long long);
+        READ(strtoull, unsigned long long);
     }
 }
 
@@ -222,6 +245,9 @@ static void strings(void) {
             sdk_strchr(one, character) == strchr(one, character) &&
             sdk_strrchr(one, character) == strrchr(one, character) &&
             sdk_strstr(one, two) == strstr(one, two) &&
+            sdk_strspn(one, two) == strspn(one, two) &&
+            sdk_strcspn(one, two) == strcspn(one, two) &&
+            sdk_strpbrk(one, two) == strpbrk(one, two) &&
             sdk_memchr(one, character, strlen(one)) == memchr(one, character, strlen(one));
         char here[64] = "begin", host[64] = "begin";
         sdk_strncat(here, one, length);
@@ -231,6 +257,16 @@ static void strings(void) {
         size_t from = chance(30), to = chance(30), bytes = chance(30);
         sdk_memmove(here + to, here + from, bytes);
         memmove(host + to, host + from, bytes);
+        char ours[64], theirs[64], *rest, *hosts_rest;
+        strcpy(ours, one);
+        strcpy(theirs, one);
+        char *part = sdk_strtok_r(ours, two, &rest);
+        char *hosts_part = strtok_r(theirs, two, &hosts_rest);
+        while (part != NULL && hosts_part != NULL && part - ours == hosts_part - theirs) {
+            part = sdk_strtok_r(NULL, two, &rest);
+            hosts_part = strtok_r(NULL, two, &hosts_rest);
+        }
+        is_same &= part == NULL && hosts_part == NULL && memcmp(ours, theirs, strlen(one) + 1) == 0;
         if (!is_same || memcmp(here, host, sizeof here) != 0) {
             different("strings", two, one, one);
         }

@@ -22,3 +22,15 @@
 #define strtol sdk_strtol
 #define strtoul sdk_strtoul
 #define atoi sdk_atoi
+#define errno sdk_errno
+#define strspn sdk_strspn
+#define strcspn sdk_strcspn
+#define strpbrk sdk_strpbrk
+#define strtok sdk_strtok
+#define strtok_r sdk_strtok_r
+#define labs sdk_labs
+#define llabs sdk_llabs
+#define atol sdk_atol
+#define atoll sdk_atoll
+#define strtoll sdk_strtoll
+#define strtoull sdk_strtoull

@@ -1,5 +1,7 @@
 /* A machine that checks the C library it is built with: a function that finds a mistake fails. */
 #include <assert.h>
+#include <errno.h>
+#include <limits.h>
 #include <tenure.h>
 
 static uint32_t seed = 2026;
@@ -63,7 +65,8 @@ TENURE_EXPORT(heap) {
 TENURE_EXPORT(exhaustion) {
     uint8_t *kept = malloc(64);
     fill(kept, 64, 7);
-    assert(malloc(0x7fffffff) == NULL);
+    errno = 0;
+    assert(malloc(0x7fffffff) == NULL && errno == ENOMEM);
     assert(malloc(SIZE_MAX) == NULL);
     assert(calloc(SIZE_MAX / 2, 4) == NULL);
     assert(realloc(kept, SIZE_MAX) == NULL);
@@ -76,6 +79,8 @@ TENURE_EXPORT(exhaustion) {
         assert(aligned_alloc(alignment, 0x80000000) == NULL);
         assert(aligned_alloc(alignment, 0x7fffffff) == NULL);
     }
+    errno = 0;
+    assert(aligned_alloc(3, 8) == NULL && errno == EINVAL);
     assert(aligned_alloc(0, 8) == NULL && aligned_alloc(3, 8) == NULL && aligned_alloc(48, 8) == NULL);
     check_filled(kept, 64, 7);
     free(kept);
@@ -103,6 +108,11 @@ TENURE_EXPORT(strings) {
     char padded[4];
     strncpy(padded, "a", 4);
     assert(memcmp(padded, "a\0\0\0", 4) == 0);
+    assert(strspn("aab", "a") == 2 && strcspn("aab", "b") == 2 && strcspn("aa", "") == 2);
+    assert(strpbrk(text, "dn") == text + 4 && strpbrk(text, "q") == NULL);
+    char list[] = ",a,,b";
+    assert(strcmp(strtok(list, ","), "a") == 0 && strcmp(strtok(NULL, ","), "b") == 0);
+    assert(strtok(NULL, ",") == NULL);
     char *copy = strdup("copy");
     assert(strcmp(copy, "copy") == 0);
     free(copy);
@@ -114,14 +124,22 @@ TENURE_EXPORT(numbers) {
     assert(strtol("0x1F", &end, 0) == 31 && *end == 0);
     assert(strtol("0x", &end, 16) == 0 && *end == 'x');
     assert(strtol("017", NULL, 0) == 15 && strtol("z", NULL, 36) == 35);
-    assert(strtol("2147483648", NULL, 10) == 2147483647);
+    errno = 0;
+    assert(strtol("2147483647", NULL, 10) == 2147483647 && errno == 0);
+    assert(strtol("2147483648", NULL, 10) == 2147483647 && errno == ERANGE);
+    errno = 0;
+    assert(strtol("1", NULL, 37) == 0 && errno == EINVAL);
+    errno = 0;
+    assert(strtoll("-9223372036854775808", NULL, 10) == LLONG_MIN && errno == 0);
+    assert(strtoll("-9223372036854775809", NULL, 10) == LLONG_MIN && errno == ERANGE);
+    assert(strtoull("0xffffffffffffffff", NULL, 0) == ULLONG_MAX && atoll("-3") == -3);
     assert(strtol("-2147483649", NULL, 10) == -2147483647 - 1);
     assert(strtoul("4294967295", NULL, 10) == 4294967295u);
     assert(strtoul("4294967296", NULL, 10) == 4294967295u);
     assert(strtoul("-4294967295", NULL, 10) == 1 && strtoul("-4294967296", NULL, 10) == 4294967295u);
     const char *nothing = "+-1";
     assert(strtol(nothing, &end, 10) == 0 && end == nothing);
-    assert(abs(-3) == 3);
+    assert(abs(-3) == 3 && labs(-3) == 3 && llabs(-3) == 3);
 }
 
 static void expect(const char *expected, const char *format, ...) {
@@ -153,6 +171,18 @@ TENURE_EXPORT(format) {
            3.14159265, 3.14159265, -0.5, 1.5, 1.5);
     expect("1.00|0.10|inf|-inf|nan", "%.2f|%.2f|%f|%f|%f", 0.999, 0.1, __builtin_inf(),
            -__builtin_inf(), __builtin_nan(""));
+    expect("1.500000e+00|1E+01|1.5|1e-05|100000|1e+06|1.50000|0", "%e|%.0E|%g|%g|%g|%g|%#g|%g", 1.5, 9.5,
+           1.5, 0.00001, 1e5, 1e6, 1.5, 0.0);
+    expect("0x1.8p+0|0X1P+4|INF|NAN", "%a|%.0A|%F|%G", 1.5, 16.0, __builtin_inf(),
+           __builtin_nan(""));
+    int length;
+    expect("abc", "a%nbc", &length);
+    assert(length == 1);
+    errno = 0;
+    assert(snprintf(NULL, 0, "%2147483647d", 1) == INT_MAX && errno == 0);
+    assert(snprintf(NULL, 0, " %2147483647d", 1) == -1 && errno == EOVERFLOW);
+    errno = 0;
+    assert(snprintf(NULL, 0, "%2147483648d", 1) == -1 && errno == EOVERFLOW);
     char small[4];
     assert(snprintf(small, sizeof small, "%s", "truncated") == 9 && strcmp(small, "tru") == 0);
     assert(snprintf(NULL, 0, "%d", 123) == 3);

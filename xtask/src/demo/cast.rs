@@ -15,7 +15,7 @@ use tenure_testbed::patience;
 use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
 
 use super::{page, prompt};
-use crate::{paint, process};
+use crate::{paint, process, tenure};
 
 /// All processes of the demo, and the folder that they live in.
 pub(super) struct Cast {
@@ -221,9 +221,7 @@ impl Cast {
     /// A command `tenure` with the demo's own keys, in the folder where the packages are.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.tenure);
-        command.args(words).current_dir(self.folder.path());
-        command.env("TENURE_HOME", self.folder.path().join("home"));
-        command.env_remove("TENURE_HUB").env_remove("TENURE_DEVICE");
+        tenure::alone_in(command.args(words), self.folder.path());
         command
     }
 

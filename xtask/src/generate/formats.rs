@@ -302,7 +302,7 @@ const FOREIGN: [&str; 4] = [
     "crates/boot/src/uf2.rs",
     "crates/vm/src/wasm/sections.rs",
     "crates/tls/src/",
-    "crates/cli/src/toolchain.rs",
+    "crates/cli/src/make/toolchain.rs",
 ];
 
 pub(super) fn page(_: &Description) -> String {

@@ -23,7 +23,7 @@ pub(super) const LEAVES: [(&str, &str); 6] = [
 ];
 
 /// Writes `root.pem`, and `NAME.pem` and `NAME.key` for each of [`LEAVES`], to `folder`.
-pub(super) fn make(folder: &Path) -> Result<()> {
+pub(crate) fn make(folder: &Path) -> Result<()> {
     std::fs::write(folder.join("extensions"), EXTENSIONS)?;
     let openssl = |words: &str| {
         let mut command = Command::new("openssl");

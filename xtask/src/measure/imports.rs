@@ -8,19 +8,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::Source;
 
 /// The modules that each module of a crate uses.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The rings of each package that has any, the largest first; a ring is the names of its modules.
-pub(super) fn rings(sources: &[Source]) -> BTreeMap<String, Vec<Vec<String>>> {
+pub(super) fn rings(graphs: &BTreeMap<String, Graph>) -> BTreeMap<String, Vec<Vec<String>>> {
+    let rings = graphs.iter().map(|(package, graph)| (package.clone(), components(graph)));
+    rings.filter(|(_, rings)| !rings.is_empty()).collect()
+}
+
+/// The imports of a package that lead from one of its `rooms` up to another; the lowest comes first.
+pub(super) fn rising(graph: &Graph, rooms: &[String]) -> Vec<String> {
+    let floor = |module: &str| {
+        let room = module.split("::").next()?;
+        rooms.iter().position(|known| known == room)
+    };
+    let imports = graph.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to)));
+    let rising =
+        imports.filter(|(from, to)| floor(from).is_some_and(|from| floor(to) > Some(from)));
+    rising.map(|(from, to)| format!("{from} imports {to}")).collect()
+}
+
+/// The imports of each package.
+pub(super) fn graphs(sources: &[Source]) -> BTreeMap<String, Graph> {
     let mut packages = BTreeMap::<_, BTreeMap<String, String>>::new();
     for source in sources {
         let Some(module) = module(source) else { continue };
         let text = source.lines.join("\n");
         packages.entry(source.package.clone()).or_default().insert(module, text);
     }
-    let rings =
-        packages.into_iter().map(|(package, modules)| (package, components(&graph(&modules))));
-    rings.filter(|(_, rings)| !rings.is_empty()).collect()
+    packages.into_iter().map(|(package, modules)| (package, graph(&modules))).collect()
 }
 
 /// `a::b` for `src/a/b.rs`, nothing for the crate's root; `None` for what isn't in `src`.
@@ -209,8 +225,20 @@ mod tests {
             source("three", "use crate::one::One;\nuse core::fmt;\n"),
             source("four", "use crate::one::One;\n"),
         ];
-        let rings = rings(&sources);
+        let rings = rings(&graphs(&sources));
         assert_eq!(rings["crates/a"], [["one", "three", "two"]]);
+    }
+
+    #[test]
+    fn imports_of_a_room_point_down() {
+        let sources = [
+            source("cellar", ""),
+            source("cellar/wine", "use crate::attic::Trunk;\n"),
+            source("attic", "use crate::cellar::wine::Wine;\nuse crate::garden::Rose;\n"),
+            source("garden", "use crate::attic::Trunk;\n"),
+        ];
+        let rooms = ["cellar", "attic"].map(String::from);
+        assert_eq!(rising(&graphs(&sources)["crates/a"], &rooms), ["cellar::wine imports attic"]);
     }
 
     #[test]
@@ -220,6 +248,6 @@ mod tests {
             source("one/part", "use super::One;\nuse super::other::Other;\n"),
             source("one/other", "use super::{One, part};\n"),
         ];
-        assert_eq!(rings(&sources)["crates/a"], [["one::other", "one::part"]]);
+        assert_eq!(rings(&graphs(&sources))["crates/a"], [["one::other", "one::part"]]);
     }
 }

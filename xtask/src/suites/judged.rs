@@ -54,6 +54,9 @@ impl Record {
             let unused = patterns.iter().filter(|pattern| !named.contains_key(**pattern));
             failures.extend(unused.map(|it| format!("{it}: is named as a failure, and is none")));
         }
+        if outcomes.is_empty() {
+            failures.push("no test was run".into());
+        }
         if passed < self.passed_min {
             failures.push(format!("{passed} passed, and {} did before", self.passed_min));
         }
@@ -115,5 +118,7 @@ mod tests {
         assert!(!judge(&new), "a failure without a name");
         assert!(!judge(&good[..1]), "a name without a failure");
         assert!(!judge(&good[1..]), "fewer that pass");
+        let anything = Record { named: &[], passed_min: 0 };
+        assert!(anything.judge(&BTreeMap::new(), true).is_err(), "nothing was run");
     }
 }

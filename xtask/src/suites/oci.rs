@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use super::judged::{Outcome, Record};
 use crate::demo::Player;
+use crate::process;
 use crate::report::Verdict;
-use crate::{process, toolchain};
+use crate::tenure::{self, Profile};
 
 /// The suite, which Go fetches from its module proxy.
 const SUITE: &str =
@@ -56,14 +57,11 @@ fn fetched(folder: &Path) -> Result<PathBuf> {
 
 /// All tests with their outcomes, against a hub of their own.
 fn outcomes(root: &Path, suite: &Path) -> Result<BTreeMap<String, Outcome>> {
-    process::run(process::cargo(root).args(["build", "--quiet", "--package", "tenure-cli"]))?;
-    let tenure = toolchain::target_folder(root).join("debug/tenure");
+    let program = tenure::built(root, Profile::Debug)?;
     let folder = tempfile::tempdir()?;
     let command = |words: &[&str]| {
-        let mut command = Command::new(&tenure);
-        command.args(words).current_dir(folder.path());
-        command.env("TENURE_HOME", folder.path().join("home"));
-        command.env_remove("TENURE_HUB").env_remove("TENURE_DEVICE");
+        let mut command = Command::new(&program);
+        tenure::alone_in(command.args(words), folder.path());
         command
     };
     let local = "127.0.0.1:0";
@@ -88,9 +86,7 @@ fn outcomes(root: &Path, suite: &Path) -> Result<BTreeMap<String, Outcome>> {
     let text = std::fs::read_to_string(folder.path().join("junit.xml")).with_context(|| {
         format!("the suite has no results: {}", String::from_utf8_lossy(&output.stderr))
     })?;
-    let outcomes: BTreeMap<_, _> = text.lines().filter_map(outcome_in).collect();
-    ensure!(!outcomes.is_empty(), "the suite ran no test");
-    Ok(outcomes)
+    Ok(text.lines().filter_map(outcome_in).collect())
 }
 
 /// The test that a line of JUnit's XML begins, as Go's encoder writes it: each element on a line of its own.

@@ -18,7 +18,7 @@ use super::files::{self, Authorities};
 use super::report::{Facts, Shown, milliseconds};
 use super::ticket::{Scope, StoredTicket};
 use super::transport;
-use crate::output::Output;
+use crate::terminal::output::Output;
 
 /// The longest wait for a server to close after the own close, since it was last heard: where its answer is wanted, and
 /// with --check.
@@ -456,14 +456,14 @@ impl Session<'_> {
             object["certificates"] = self.shown.iter().map(Shown::to_json).collect();
             object["tcp_ms"] = json!(tcp);
             object["handshake_ms"] = json!(milliseconds(self.start.elapsed() - self.connected_in));
-            crate::output::printable_json(&object)
+            crate::terminal::output::printable_json(&object)
         } else {
             let mut rows = vec![("connected", format!("{address} in {all} ms, TCP in {tcp} ms"))];
             rows.extend(facts.rows());
             rows.extend(early_data.map(|it| ("early data", it.to_owned())));
             rows.extend(self.shown.iter().map(|it| ("certificate", it.line())));
             let lines = rows.iter().map(|(name, value)| format!("{name:<12}{value}"));
-            crate::output::printable_lines(&lines.collect::<Vec<_>>().join("\n"))
+            crate::terminal::output::printable_lines(&lines.collect::<Vec<_>>().join("\n"))
         };
         if self.arguments.check {
             writeln!(std::io::stdout(), "{text}").context("standard output")
@@ -478,7 +478,7 @@ impl Session<'_> {
         let length = data.len();
         let mut stdout = std::io::stdout().lock();
         let written = if stdout.is_terminal() {
-            let text = crate::output::printable_lines(&String::from_utf8_lossy(data));
+            let text = crate::terminal::output::printable_lines(&String::from_utf8_lossy(data));
             stdout.write_all(text.as_bytes())
         } else {
             stdout.write_all(data)

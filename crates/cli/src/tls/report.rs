@@ -8,7 +8,7 @@ use tenure_crypto::{Group, HashAlgorithm, PublicKeyRef, SignatureAlgorithm};
 use tenure_tls::x509::{AlternativeName, Certificate, UnixTime, parse_public_key};
 use tenure_tls::{Suite, scheme_name};
 
-use crate::output::hex;
+use crate::terminal::output::hex;
 
 /// The facts of a connection that both ends know.
 pub(super) struct Facts {

@@ -1,7 +1,7 @@
 //! `tenure tls serve`: a server on the command line, for any client.
 
 use std::io::{ErrorKind, Read as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ use super::Offers;
 use super::files::{self, Authorities};
 use super::report::{Facts, Shown};
 use super::transport;
-use crate::network::address_of;
-use crate::output::Output;
-use crate::stop::Stop;
+use crate::reach::network::{address_of, listener_at};
+use crate::terminal::output::Output;
+use crate::terminal::stop::Stop;
 
 /// Connections at the same time; others wait until one ends.
 const CONNECTIONS_MAX: usize = 32;
@@ -118,8 +118,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn listen(&self, stop: &Stop) -> anyhow::Result<()> {
-        let listener = TcpListener::bind(address_of(&self.arguments.listen, PORT)?)
-            .with_context(|| format!("can't listen at {}", self.arguments.listen))?;
+        let listener = listener_at(address_of(&self.arguments.listen, PORT)?)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?.to_string();
         self.output.line(
@@ -152,12 +151,16 @@ impl Shared<'_> {
     }
 
     fn converse(&self, stream: TcpStream, from: SocketAddr, stop: &Stop) {
+        let outlives = stream.try_clone();
         if let Err(error) = self.try_converse(stream, from, stop) {
-            let text = crate::output::tell(&error);
+            let text = crate::terminal::output::tell(&error);
             self.output.line(
                 &format!("{from}: {text}"),
                 &json!({ "event": "failed", "from": from.to_string(), "error": text }),
             );
+            if let Ok(stream) = outlives {
+                hear_out(stream, stop);
+            }
         }
     }
 
@@ -217,7 +220,11 @@ impl Conversation<'_> {
                     let der = self.server.certificate().unwrap_or_default();
                     self.client.push(Shown::new(der));
                 }
-                Event::Connected => self.connected()?,
+                Event::Connected => {
+                    self.connected()?;
+                    // Before any answer: many clients keep a ticket only from the connection's beginning.
+                    self.send_ticket()?;
+                }
                 Event::Data => self.take_data()?,
                 Event::Ticket => {}
                 Event::PeerClosed => return self.end(),
@@ -264,7 +271,7 @@ impl Conversation<'_> {
                 break;
             }
         }
-        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        let _ = self.stream.shutdown(Shutdown::Write);
         Ok(())
     }
 
@@ -394,6 +401,21 @@ impl Conversation<'_> {
         };
         let which = format!("certificate {} ({})", self.client.len(), last.subject());
         anyhow::Error::new(error).context(which)
+    }
+}
+
+/// Drops what a client still sends, until its end. A socket that is closed while it holds bytes is reset, and the alert that
+/// says why may be lost with it (RFC 9112 §9.6 has the same of HTTP).
+fn hear_out(mut stream: TcpStream, stop: &Stop) {
+    let (begin, mut dropped) = (Instant::now(), [0; 4096]);
+    let _ = stream.shutdown(Shutdown::Write);
+    while begin.elapsed() < SILENCE_MAX && !stop.is_requested() {
+        match stream.read(&mut dropped) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if transport::is_patience(&error) => {}
+            Err(_) => return,
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::Sha256;
 use tenure_tls::{PreSharedKey, Suite, Ticket, Trust};
 
-use crate::output::hex;
-use crate::private_file;
+use crate::home::private_file;
+use crate::terminal::output::hex;
 
 /// The contents of the file; bytes are in hexadecimal digits.
 #[derive(Serialize, Deserialize)]

@@ -17,6 +17,20 @@ fn busy_port_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn busy_port_of_pages_is_refused_with_the_way_out_and_leaves_no_folder() {
+    let user = User::new();
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let pages = busy.local_addr().unwrap().to_string();
+    let words = ["hub", "--data", "hub", "--open", "--listen", "127.0.0.1:0", "--pages", &pages];
+    let error = user.error(&words);
+    assert!(
+        error.contains(&format!("can't listen at {pages}: another process listens there")),
+        "{error}"
+    );
+    assert!(!user.path("hub").exists());
+}
+
+#[test]
 fn address_that_is_none_is_refused() {
     let user = User::new();
     let error = user.error(&["device", "--data", "attic", "--listen", "nowhere.invalid:1"]);

@@ -2,8 +2,8 @@
 
 use std::process::{Child, Stdio};
 
-use tenure_cli::client::Client;
 use tenure_cli::home::Home;
+use tenure_cli::reach::client::Client;
 use tenure_wire::control::{Client as _, InstallBegin};
 
 use crate::guests::package;
@@ -61,13 +61,14 @@ fn installs_at_once_at_one_device_wait_their_turn_and_all_go_in() {
 #[test]
 fn transfer_whose_sender_is_gone_holds_up_the_next_for_a_while_alone() {
     let user = User::new();
+    // Built before the transfer begins, as that takes longer than the device waits for the rest.
+    let counter = package("counter");
     let device = user.device("attic", None);
     let mut client = Client::new(&Home::at(user.home())).unwrap();
     let attic = client.device(&device.socket_address().into()).unwrap();
     client.at(&attic.route).install_begin(InstallBegin { bytes: 100_000 }).unwrap();
     drop(client);
-    let told =
-        succeed(start(&user, &device.address, &["install", &package("counter"), "--grant", "all"]));
+    let told = succeed(start(&user, &device.address, &["install", &counter, "--grant", "all"]));
     assert!(told.starts_with("waiting: another command transfers something to attic"), "{told}");
 }
 

@@ -10,7 +10,9 @@ use tenure_testbed::skip_without_right;
 use tenure_wire::console::{LISTED, LISTENS_ON};
 
 use crate::guests::renegade;
-use crate::harness::{Chance, Process, User, by, finish, free_address, on, signal};
+use crate::harness::{
+    Chance, Process, User, any_address, by, finish, free_ipv4_address, on, signal,
+};
 use crate::kill::{Writer, Written, identity};
 
 /// A board, by the name that the developer's command knows, and the deliberate mistake in its firmware.
@@ -120,7 +122,7 @@ fn cortex_m0_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
 fn check_power_cuts(board: Board, cuts: u32) -> (User, Process) {
     let user = User::new();
     let mut chance = Chance::new();
-    let address = free_address();
+    let address = free_ipv4_address();
     let mut device = device_at(board, &user, "attic", &address);
     user.install(&device, &["counter", "thermostat", "crasher", "spinner"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
@@ -177,8 +179,9 @@ impl House {
         let mut link = Process::spawn(xtask(&user, &["link", "--lose", "50", "--reorder", "50"]));
         let carries = link.wait_for_words("link carries frames at ");
         let at = carries.rsplit(' ').next().unwrap().to_string();
-        let hub = user.hub();
-        let shed = user.device("shed", Some(&hub));
+        // Boards reach it by IPv4 alone.
+        let hub = user.hub_at("127.0.0.1:0");
+        let shed = user.device_at("shed", "127.0.0.1:0", Some(&hub.address));
         let mut house = Self { user, hub, link, at, devices: BTreeMap::from([("shed", shed)]) };
         for (name, _, station) in ON_BOARDS {
             let mut device = house.power(name);
@@ -336,7 +339,7 @@ fn boards_and_a_linux_device_reach_each_other_by_raw_frames_alone() {
     let cellar = plugged(CORTEX_M, "cellar", "10.1.0.6", &mut link);
     let mut devices = vec![("attic", attic), ("cellar", cellar)];
     if let Some(InterfacePair([_, end])) = &interfaces {
-        let fixed = ["device", "--data", "shed", "--listen", "127.0.0.1:0", "--json"];
+        let fixed = ["device", "--data", "shed", "--listen", any_address(), "--json"];
         let command = [&fixed[..], &["--survives", "kill", "--mesh-interface", end]].concat();
         devices.push(("shed", Process::start(user.command(&command))));
     }
@@ -367,7 +370,7 @@ fn cortex_m_contains_a_vm_that_does_not_check_memory() {
 
 fn check_containment(board: Board, places: &[&str]) {
     let user = User::new();
-    let mut device = device_at(board, &user, "attic", &free_address());
+    let mut device = device_at(board, &user, "attic", &free_ipv4_address());
     user.install(&device, &["counter", "thermostat", "probe"]);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
     for (place, count) in places.iter().zip(2..) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tenure_testbed::patience;
 
 use crate::guests::package;
-use crate::harness::{Process, User, finish, on, signal};
+use crate::harness::{Process, User, any_address, finish, on, signal};
 
 const COMMANDS: [&str; 29] = [
     "new",
@@ -264,7 +264,7 @@ fn device_prints_of_logs_what_it_is_told_to_and_keeps_all() {
         "--data",
         "attic",
         "--listen",
-        "127.0.0.1:0",
+        any_address(),
         "--print-level",
         "error",
         "--json",

@@ -4,7 +4,8 @@ use tenure_testbed::wait_until;
 
 use crate::harness::{Process, User};
 
-/// Starts a device that announces itself on loopback, where one does so only if told to.
+/// Starts a device that announces itself on loopback, where one does so only if told to: on that of IPv4, as Linux'
+/// carries no multicast of IPv6.
 fn device(user: &User, name: &str) -> Process {
     let mut command = user.command(&[
         "device",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 
 const PERIPHERALS: &str = r#"
 [temperature]
@@ -23,7 +23,7 @@ period_ms = 50
 
 fn device_with_peripherals(user: &User, more: &[&str]) -> Process {
     std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
-    let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let mut command = user.command(&["device", "--data", "attic", "--listen", any_address()]);
     command.args(["--json", "--survives", "kill", "--peripherals", "peripherals.toml"]);
     command.args(more);
     Process::start(command)

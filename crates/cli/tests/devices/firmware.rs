@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
-use tenure_cli::client::{Client, Device};
 use tenure_cli::home::Home;
+use tenure_cli::reach::client::{Client, Device};
 use tenure_package::Release;
 use tenure_wire::control::{CHUNK_BYTES_MAX, Client as _, FirmwareBegin, InstallChunk};
 
 use crate::boards::{Board, CORTEX_M, RISCV32, boot, device_at, firmware};
-use crate::harness::{Chance, Process, User, free_address, on};
+use crate::harness::{Chance, Process, User, free_ipv4_address, on};
 use crate::kill::identity;
 
 /// The board's firmware with its first instruction replaced by one that goes nowhere.
@@ -64,8 +64,8 @@ fn cortex_m_takes_a_new_firmware_and_goes_back_from_one_that_stands_still() {
 fn check_update(board: Board) {
     let user = User::new();
     let image = std::fs::read(firmware(board)).unwrap();
-    let idle = device_at(board, &user, "cellar", &free_address());
-    let mut device = device_at(board, &user, "attic", &free_address());
+    let idle = device_at(board, &user, "cellar", &free_ipv4_address());
+    let mut device = device_at(board, &user, "attic", &free_ipv4_address());
     user.install(&device, &["counter", "thermostat"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
@@ -117,7 +117,7 @@ fn riscv32_takes_what_its_maker_signed_from_its_owner_and_from_nobody_else() {
     let (user, maker) = (User::new(), User::new());
     let key = maker.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
     let image = std::fs::read(firmware(RISCV32)).unwrap();
-    let address = free_address();
+    let address = free_ipv4_address();
     let made = ["--listen", &address, "--maker", &key];
     let mut device = boot(RISCV32, &user, "attic", None, &made);
     device.address = address.clone();
@@ -194,7 +194,7 @@ fn check_cuts(board: Board, moments: &[Moment]) {
     let mut chance = Chance::new();
     let image = std::fs::read(firmware(board)).unwrap();
     let parts = image.len().div_ceil(CHUNK_BYTES_MAX);
-    let address = free_address();
+    let address = free_ipv4_address();
     let mut device = device_at(board, &user, "attic", &address);
     user.install(&device, &["counter"]);
     let mut number = 1;

@@ -1,6 +1,6 @@
 //! Flash that is full, damaged, somebody else's or in use.
 
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 
 #[test]
 fn full_store_refuses_new_values_and_keeps_the_old() {
@@ -107,7 +107,7 @@ fn damaged_code_stops_its_machine_alone() {
 fn folder_that_is_no_devices_is_left_alone() {
     let user = User::new();
     let start = |folder: &str| {
-        user.error(&["device", "--data", folder, "--listen", "127.0.0.1:0", "--name", "attic"])
+        user.error(&["device", "--data", folder, "--listen", any_address(), "--name", "attic"])
     };
     std::fs::create_dir(user.path("letters")).unwrap();
     std::fs::write(user.path("letters/to-ada.txt"), "Dear Ada").unwrap();
@@ -118,7 +118,7 @@ fn folder_that_is_no_devices_is_left_alone() {
     assert_eq!(std::fs::read_dir(user.path("letters")).unwrap().count(), 1);
     let error = start("letters/to-ada.txt");
     assert!(error.contains("letters/to-ada.txt"), "{error}");
-    let hub = user.error(&["hub", "--data", "letters", "--open", "--listen", "127.0.0.1:0"]);
+    let hub = user.error(&["hub", "--data", "letters", "--open", "--listen", any_address()]);
     assert_eq!(hub, "letters holds other files and is no hub's; name a new or empty folder");
 }
 
@@ -126,7 +126,7 @@ fn folder_that_is_no_devices_is_left_alone() {
 fn flash_of_something_else_is_left_alone() {
     let user = User::new();
     user.device("attic", None).kill();
-    let start = || user.error(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let start = || user.error(&["device", "--data", "attic", "--listen", any_address()]);
     let path = user.path("attic/flash.bin");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, vec![0x5A; whole.len()]).unwrap();
@@ -147,19 +147,19 @@ fn flash_of_something_else_is_left_alone() {
 fn folder_in_use_is_refused_and_its_user_goes_on() {
     let user = User::new();
     let device = user.device("attic", None);
-    let error = user.error_after(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let error = user.error_after(&["device", "--data", "attic", "--listen", any_address()]);
     assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
     // A start that is refused changes nothing for whoever has the folder.
     let (settings, note) = (user.path("attic/device.toml"), user.path("attic/watchdog.bin"));
     let before = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&note, "left by the watchdog").unwrap();
-    let other = ["--policy", "weighted-fair", "--listen", "127.0.0.1:0"];
+    let other = ["--policy", "weighted-fair", "--listen", any_address()];
     let error = user.error_after(&[&["device", "--data", "attic"][..], &other].concat());
     assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
     assert_eq!(std::fs::read_to_string(&settings).unwrap(), before);
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "left by the watchdog");
     let hub: Process = user.hub();
-    let error = user.error(&["hub", "--data", "hub", "--open", "--listen", "127.0.0.1:0"]);
+    let error = user.error(&["hub", "--data", "hub", "--open", "--listen", any_address()]);
     assert!(error.starts_with("hub/hub.sqlite is in use by another process"), "{error}");
     user.json(&["list", "--device", &device.address]);
     drop(hub);
@@ -169,7 +169,7 @@ fn folder_in_use_is_refused_and_its_user_goes_on() {
 fn device_started_while_its_predecessor_ends_waits_for_the_folder_and_says_so() {
     let user = User::new();
     let device = user.device("attic", None);
-    let command = ["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"];
+    let command = ["device", "--data", "attic", "--listen", any_address(), "--json"];
     let mut next = Process::spawn(user.command(&command));
     next.wait_for_event("folder-in-use");
     device.kill();

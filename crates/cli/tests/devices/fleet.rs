@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 use crate::rollouts::built;
 
 struct Fleet {
@@ -16,7 +16,7 @@ impl Fleet {
     /// The attic, whose site is north, and the cellar, both without machines.
     fn new() -> Self {
         let user = User::new();
-        let hub = Process::start(user.own_hub("127.0.0.1:0"));
+        let hub = Process::start(user.own_hub(any_address()));
         let mut attic = Process::start(attic(&user, &hub));
         attic.wait_for_event("registered");
         let cellar = user.device("cellar", Some(&hub));
@@ -52,7 +52,7 @@ impl Fleet {
 
 fn attic(user: &User, hub: &Process) -> std::process::Command {
     let mut command =
-        user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"]);
+        user.command(&["device", "--data", "attic", "--listen", any_address(), "--json"]);
     command.args(["--hub", &hub.address, "--label", "site=north", "--survives", "kill"]);
     command
 }

@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -15,6 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use tenure_hal::simulated::Random;
+pub(crate) use tenure_testbed::{any_address, free_address, free_ipv4_address};
 use tenure_testbed::{patience, wait_until};
 
 use crate::guests::package;
@@ -91,7 +91,7 @@ impl User {
     }
 
     pub(crate) fn hub(&self) -> Process {
-        self.hub_at("127.0.0.1:0")
+        self.hub_at(any_address())
     }
 
     pub(crate) fn hub_at(&self, listen: &str) -> Process {
@@ -107,7 +107,7 @@ impl User {
 
     /// Starts the device `name`, and waits until the hub lists it if there is one.
     pub(crate) fn device(&self, name: &str, hub: Option<&Process>) -> Process {
-        self.device_at(name, "127.0.0.1:0", hub.map(|hub| hub.address.as_str()))
+        self.device_at(name, any_address(), hub.map(|hub| hub.address.as_str()))
     }
 
     pub(crate) fn device_at(&self, name: &str, listen: &str, hub: Option<&str>) -> Process {
@@ -333,15 +333,6 @@ impl Drop for Process {
 
 /// How boards begin the line that tells of a mistake of the firmware itself.
 const FIRMWARE_ENDS: [&str; 2] = ["firmware stopped", "firmware faulted"];
-
-/// An address on this computer that is given to nobody else: each has a loopback address of its own, and a
-/// port that no system gives to who asks for any.
-pub(crate) fn free_address() -> String {
-    static GIVEN: AtomicU32 = AtomicU32::new(1);
-    let number = GIVEN.fetch_add(1, Ordering::Relaxed);
-    let [_, a, b, c] = (std::process::id() << 8 | number & 0xFF).to_be_bytes();
-    format!("127.{a}.{b}.{c}:7370")
-}
 
 /// Sends a signal to a process.
 pub(crate) fn signal(name: &str, process: u32) {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::guests::package;
-use crate::harness::{Process, User};
+use crate::harness::{Process, User, any_address};
 
 /// The answer to a `GET` of `path` at the hub's pages.
 fn get(url: &str, path: &str, header: &str) -> String {
@@ -36,8 +36,8 @@ fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
 fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
     let user = User::new();
     std::fs::write(user.path("tariff.toml"), "currency = \"EUR\"\nmemory_kib = 1\n").unwrap();
-    let mut command = user.own_hub("127.0.0.1:0");
-    command.args(["--pages", "127.0.0.1:0", "--tariff", "tariff.toml"]);
+    let mut command = user.own_hub(any_address());
+    command.args(["--pages", any_address(), "--tariff", "tariff.toml"]);
     let mut hub = Process::start(command);
     let device = user.device("attic", Some(&hub));
     user.install(&device, &["counter"]);
@@ -66,10 +66,10 @@ fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
 #[test]
 fn log_of_a_device_that_was_started_for_it_is_watched_at_the_hub() {
     let user = User::new();
-    let mut command = user.own_hub("127.0.0.1:0");
-    command.args(["--pages", "127.0.0.1:0"]);
+    let mut command = user.own_hub(any_address());
+    command.args(["--pages", any_address()]);
     let mut hub = Process::start(command);
-    let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let mut command = user.command(&["device", "--data", "attic", "--listen", any_address()]);
     command.args(["--json", "--survives", "kill", "--hub", &hub.address, "--log-to-hub"]);
     let device = Process::start(command);
     user.install(&device, &["counter"]);
@@ -91,7 +91,7 @@ fn log_of_a_device_that_was_started_for_it_is_watched_at_the_hub() {
 #[test]
 fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken() {
     let user = User::new();
-    let hub = Process::start(user.own_hub("127.0.0.1:0"));
+    let hub = Process::start(user.own_hub(any_address()));
     let at = ["--hub", &hub.address];
     let counter = package("counter");
     let pushed = user.json(&[&["push", &counter, "--to", "house/counter:1"], &at[..]].concat());
@@ -122,8 +122,8 @@ fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken(
 #[test]
 fn commands_on_the_page_of_a_device_install_what_was_pushed() {
     let user = User::new();
-    let mut command = user.own_hub("127.0.0.1:0");
-    command.args(["--pages", "127.0.0.1:0"]);
+    let mut command = user.own_hub(any_address());
+    command.args(["--pages", any_address()]);
     let mut hub = Process::start(command);
     let _device = user.device("attic", Some(&hub));
     hub.wait_until_listed("attic", 0);

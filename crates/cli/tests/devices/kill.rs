@@ -7,13 +7,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
-use tenure_cli::client::{Client, Device};
 use tenure_cli::home::Home;
-use tenure_cli::whom::machines;
+use tenure_cli::reach::client::{Client, Device};
+use tenure_cli::reach::whom::machines;
 use tenure_testbed::patience;
 use tenure_wire::PublicKey;
 
-use crate::harness::{Chance, Process, User, by, free_address, on};
+use crate::harness::{Chance, Process, User, any_address, by, free_address, on};
 
 /// The longest wait for an answer of a device that may be dead by then.
 const NO_ANSWER: Duration = Duration::from_secs(2);
@@ -153,7 +153,7 @@ fn devices_go_on_while_the_hub_is_down_and_register_when_it_comes() {
         "--data",
         "attic",
         "--listen",
-        "127.0.0.1:0",
+        any_address(),
         "--hub",
         &address,
         "--json",

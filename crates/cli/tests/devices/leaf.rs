@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenure_testbed::{skip_without_right, wait_until};
 
 use crate::boards::{LEAF, boot};
-use crate::harness::{Process, User, on, signal};
+use crate::harness::{Process, User, any_address, on, signal};
 
 /// The moments within a call that are tried lie so far apart.
 const STEP: Duration = Duration::from_millis(15);
@@ -52,7 +52,7 @@ fn leaf_in_mesh(user: &User, name: &str, place: &[&str]) -> (Process, Process) {
 
 /// A Linux device in the mesh, at the end of a line.
 fn device_at_line(user: &User, name: &str, line: &str) -> Process {
-    let fixed = ["device", "--data", name, "--listen", "127.0.0.1:0", "--json"];
+    let fixed = ["device", "--data", name, "--listen", any_address(), "--json"];
     let mut command = user.command(&fixed);
     command.args(["--survives", "kill", "--mesh-serial"]).arg(user.path(line));
     Process::start(command)
@@ -60,7 +60,7 @@ fn device_at_line(user: &User, name: &str, line: &str) -> Process {
 
 fn sit_at_line(user: &User, leaf: &str) -> Process {
     let line = user.path(&format!("{leaf}/service"));
-    let arguments = ["serial", line.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"];
+    let arguments = ["serial", line.to_str().unwrap(), "--listen", any_address(), "--json"];
     Process::start(user.command(&arguments))
 }
 

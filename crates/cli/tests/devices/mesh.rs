@@ -3,7 +3,7 @@
 use tenure_board_linux::NullModem;
 
 use crate::guests::package;
-use crate::harness::{Process, User};
+use crate::harness::{Process, User, any_address};
 use crate::secrets::{tell, tenant_of};
 
 /// Starts a device that knows no hub, and meshes as the flags in `meshing` say; gives the address of
@@ -16,7 +16,7 @@ fn device_by(user: &User, name: &str, meshing: &[&str]) -> (Process, String) {
 }
 
 fn enter(user: &User, name: &str, more: &[&str]) -> (Process, serde_json::Value) {
-    let fixed = ["device", "--data", name, "--listen", "127.0.0.1:0", "--json"];
+    let fixed = ["device", "--data", name, "--listen", any_address(), "--json"];
     let mut command = user.command(&fixed);
     command.args(["--survives", "kill"]).args(more);
     let mut device = Process::start(command);
@@ -26,7 +26,7 @@ fn enter(user: &User, name: &str, more: &[&str]) -> (Process, serde_json::Value)
 
 /// By UDP, with `peers` for neighbours.
 fn device(user: &User, name: &str, peers: &[&str]) -> (Process, String) {
-    let mut meshing = vec!["--mesh", "127.0.0.1:0"];
+    let mut meshing = vec!["--mesh", any_address()];
     meshing.extend(peers.iter().flat_map(|peer| ["--mesh-peer", peer]));
     device_by(user, name, &meshing)
 }
@@ -57,7 +57,7 @@ fn datagrams_are_carried_on_a_thread_of_their_own_where_the_owner_wants_that() {
             tasks.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")).unwrap());
         names.filter(|name| name.trim() == "mesh satellite").count()
     };
-    let own_thread = ["--mesh", "127.0.0.1:0", "--mesh-own-thread"];
+    let own_thread = ["--mesh", any_address(), "--mesh-own-thread"];
     let (stairs, relay) = device_by(&user, "stairs", &own_thread);
     let (attic, _) = device(&user, "attic", &[&relay]);
     let at_relay = [&own_thread[..], &["--mesh-peer", &relay]].concat();
@@ -82,7 +82,7 @@ fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_
     let user = User::new();
     let line = NullModem::lay().unwrap();
     let [one, other] = line.ends().map(|end| end.to_str().unwrap());
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::UdpSocket::bind(any_address()).unwrap().local_addr().unwrap().port();
     let group = format!("239.73.71.2:{port}");
     let by_group = ["--mesh-multicast", &group, "--mesh-multicast-on", "127.0.0.1"];
     let by_line = [["--mesh-serial", one], ["--mesh-serial", other]];
@@ -96,7 +96,7 @@ fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_
         assert!(address == group || address == one, "{address}");
         attic.interrupt();
     }
-    let wrong = ["device", "--data", "x", "--listen", "127.0.0.1:0", "--mesh-serial", "/dev/null"];
+    let wrong = ["device", "--data", "x", "--listen", any_address(), "--mesh-serial", "/dev/null"];
     let error = user.error(&wrong);
     assert!(error.contains("/dev/null") && error.contains("no terminal device"), "{error}");
 }
@@ -162,7 +162,7 @@ fn a_device_away_from_its_owners_keys_waits_until_it_is_invited() {
     let key = |which: &str| keys[which].as_str().unwrap().to_string();
     let keys = key("owner_signing_key") + "/" + &key("owner_machine_key");
     let (cellar, relay) = device(&owner, "cellar", &[]);
-    let more = ["--owner", &keys, "--mesh", "127.0.0.1:0", "--mesh-peer", &relay];
+    let more = ["--owner", &keys, "--mesh", any_address(), "--mesh-peer", &relay];
     let (attic, entered) = enter(&elsewhere, "attic", &more);
     assert!(entered["node"].is_null(), "{entered}");
     owner.ok(&["enrol", &attic.address]);
@@ -186,7 +186,7 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
     let keys = key("owner_signing_key") + "/" + &key("owner_machine_key");
     let (_stairs, relay) = device(&owner, "stairs", &[]);
     let (attic, _) = device(&owner, "attic", &[&relay]);
-    let more = ["--owner", &keys, "--mesh", "127.0.0.1:0", "--mesh-peer", &relay];
+    let more = ["--owner", &keys, "--mesh", any_address(), "--mesh-peer", &relay];
     let (mut cellar, entered) = enter(&elsewhere, "cellar", &more);
     assert!(entered["node"].is_null(), "{entered}");
     // Somebody who isn't the owner sees no strangers, and lets nobody in.
@@ -208,7 +208,7 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
 fn an_experiment_is_directed_from_one_device_and_its_logs_come_back_to_it() {
     let user = User::new();
     let enter = |name: &str, peers: &[&str]| {
-        let mut meshing = vec!["--mesh", "127.0.0.1:0", "--experiments"];
+        let mut meshing = vec!["--mesh", any_address(), "--experiments"];
         meshing.extend(peers.iter().flat_map(|peer| ["--mesh-peer", peer]));
         device_by(&user, name, &meshing)
     };

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::harness::any_address;
+
 /// How long a thread waits for a datagram before it looks whether the test is over.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -138,7 +140,7 @@ impl Inner {
 }
 
 fn socket() -> UdpSocket {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::bind(any_address()).unwrap();
     socket.set_read_timeout(Some(LOOK)).unwrap();
     socket
 }

@@ -4,7 +4,7 @@ use tenure_wire::host_call::TABLE;
 
 use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at};
 use crate::guests::{probe_with, renegade};
-use crate::harness::{Process, User, free_address, on};
+use crate::harness::{Process, User, free_ipv4_address, on};
 use crate::secrets::{tell, tenant_of};
 
 /// Addresses of a board that aren't a machine's, in hexadecimal.
@@ -40,7 +40,7 @@ const CORTEX_M_WALLS: Walls = Walls {
 /// A board whose neighbours of the machine under test are two in the vm.
 fn board_with_neighbours(board: Board) -> (User, Process) {
     let user = User::new();
-    let device = device_at(board, &user, "attic", &free_address());
+    let device = device_at(board, &user, "attic", &free_ipv4_address());
     user.install(&device, &["counter", "thermostat"]);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
@@ -61,7 +61,7 @@ fn riscv32_native_machine_in_rust_calls_stores_listens_and_keeps_to_its_budget()
 #[test]
 fn a_native_machine_reads_the_secret_that_its_tenant_set_and_no_other() {
     let user = User::new();
-    let device = device_at(RISCV32, &user, "attic", &free_address());
+    let device = device_at(RISCV32, &user, "attic", &free_ipv4_address());
     install(&user, &device, &renegade(), "renegade");
     let owner = user.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
     let (tenant, at) = (tenant_of(&renegade()), ["--device", &device.address, "--owner", &owner]);

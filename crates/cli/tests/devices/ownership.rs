@@ -1,7 +1,7 @@
 //! Owners who change their keys, hand devices over and revoke, by the commands for it.
 
 use crate::guests::package;
-use crate::harness::{User, free_address};
+use crate::harness::{Process, User, free_address};
 
 /// The names of the machines on a device.
 fn machines(user: &User, device: &str) -> Vec<String> {
@@ -59,6 +59,36 @@ fn device_whose_owner_revoked_it_is_given_no_command() {
     user.ok(&[&["list"], &named[..]].concat());
     let error = user.error(&["revoke", "device", "attic", "--undo", "--yes"]);
     assert!(error.contains("isn't revoked"), "{error}");
+}
+
+#[test]
+fn revocation_reaches_every_hub_that_was_met_and_one_that_is_away_is_named() {
+    let user = User::new();
+    let serve = |data: &str, listen: &str| {
+        let arguments = ["hub", "--data", data, "--owner", "own", "--listen", listen, "--json"];
+        Process::start(user.command(&arguments))
+    };
+    let (house, garden) = (serve("house", "127.0.0.1:0"), serve("garden", "127.0.0.1:0"));
+    let _attic = user.device("attic", Some(&house));
+    for hub in [&house, &garden] {
+        user.ok(&["list", "--all", "--hub", &hub.address]);
+    }
+    let told = |answer: &serde_json::Value, hub: &Process| {
+        let name = format!("the hub at {}", hub.address);
+        let told = answer["told"].as_array().unwrap().contains(&name.as_str().into());
+        let away =
+            answer["away"].as_array().unwrap().iter().any(|one| one["device"] == name.as_str());
+        (told, away)
+    };
+    let revoke = ["revoke", "device", "attic", "--yes", "--hub", &house.address];
+    let answer = user.json(&revoke);
+    assert_eq!([&house, &garden].map(|hub| told(&answer, hub)), [(true, false); 2], "{answer}");
+    let away = garden.address.clone();
+    garden.kill();
+    let answer = user.json(&[&revoke[..], &["--undo"]].concat());
+    assert_eq!(told(&answer, &house), (true, false), "{answer}");
+    let missed = answer["away"].as_array().unwrap();
+    assert!(missed.iter().any(|one| one["device"] == format!("the hub at {away}")), "{answer}");
 }
 
 #[test]

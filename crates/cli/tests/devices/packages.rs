@@ -1,7 +1,7 @@
 //! Packages that are damaged, forged or hostile: refused with the reason, and nothing is lost.
 
-use tenure_cli::client::Client;
 use tenure_cli::home::Home;
+use tenure_cli::reach::client::Client;
 use tenure_package::{CodeKind, Manifest, PackageBuilder};
 use tenure_wire::control::{Client as _, InstallBegin};
 

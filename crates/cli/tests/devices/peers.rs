@@ -1,6 +1,6 @@
 //! Peers that are gone, and names that nobody has.
 
-use crate::harness::{User, by, on};
+use crate::harness::{User, any_address, by, on};
 
 #[test]
 fn call_to_a_peer_that_is_gone_fails_after_the_retries() {
@@ -138,7 +138,7 @@ fn device_name_belongs_to_who_had_it_first() {
         "--data",
         "attic",
         "--listen",
-        "127.0.0.1:0",
+        any_address(),
         "--hub",
         &hub.address,
         "--json",

@@ -1,7 +1,7 @@
 //! The devices and hubs that commands talk to: keys that are known decide, and addresses never.
 
 use crate::guests::package;
-use crate::harness::{Process, User, by, free_address};
+use crate::harness::{Process, User, any_address, by, free_address};
 
 /// Starts a device that doesn't register, at an address.
 fn at_address(user: &User, name: &str, address: &str) -> Process {
@@ -50,8 +50,8 @@ fn network_key_goes_to_no_device_that_was_named_by_its_address_alone() {
     let keys = owner.json(&["key", "--own"]);
     let key = |which: &str| keys[which].as_str().unwrap().to_string();
     let keys = key("owner_signing_key") + "/" + &key("owner_machine_key");
-    let evil = ["device", "--data", "evil", "--listen", "127.0.0.1:0", "--json", "--owner", &keys];
-    let evil = Process::start(attacker.command(&[&evil[..], &["--mesh", "127.0.0.1:0"]].concat()));
+    let evil = ["device", "--data", "evil", "--listen", any_address(), "--json", "--owner", &keys];
+    let evil = Process::start(attacker.command(&[&evil[..], &["--mesh", any_address()]].concat()));
     let error = owner.error(&["invite", &evil.address]);
     assert!(
         error.starts_with("only a device that you enrolled is invited by its address"),
@@ -89,17 +89,17 @@ fn hub_that_took_anothers_address_is_refused_until_its_key_is_named() {
 #[test]
 fn hub_starts_only_if_it_is_said_whose_devices_it_lists() {
     let user = User::new();
-    let bare = ["hub", "--data", "hub", "--listen", "127.0.0.1:0"];
+    let bare = ["hub", "--data", "hub", "--listen", any_address()];
     let output = user.command(&bare).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "a wrong command line");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("--owner"), "{error}");
     let own = [&bare[..], &["--owner", "own", "--json"]].concat();
     let hub = Process::start(user.command(&own));
-    let _listed = user.device_at("attic", "127.0.0.1:0", Some(&hub.address));
+    let _listed = user.device_at("attic", any_address(), Some(&hub.address));
     let stranger = User::new();
     let start =
-        ["device", "--data", "shed", "--listen", "127.0.0.1:0", "--hub", &hub.address, "--json"];
+        ["device", "--data", "shed", "--listen", any_address(), "--hub", &hub.address, "--json"];
     let mut shed = Process::start(stranger.command(&start));
     let refused = shed.wait_for_event("refused");
     assert!(refused["reason"].as_str().unwrap().contains("isn't trusted"), "{refused}");

@@ -4,7 +4,7 @@ use tenure_wire::console::LISTENS_ON;
 
 use crate::boards::{Board, CORTEX_M, RISCV32, UNCHECKED, boot, device_at, faults};
 use crate::guests::renegade;
-use crate::harness::{Process, User, free_address, on, signal};
+use crate::harness::{Process, User, free_ipv4_address, on, signal};
 
 /// The lines of the board's console at a start.
 fn started_by(device: &mut Process, cause: &str) {
@@ -24,7 +24,7 @@ fn cortex_m_sleeps_in_the_middle_of_a_call_and_goes_on() {
 
 fn check_sleep(board: Board) {
     let user = User::new();
-    let address = free_address();
+    let address = free_ipv4_address();
     let device = device_at(board, &user, "attic", &address);
     user.install(&device, &["probe", "thermostat"]);
     // Native code, which has addresses of its memory in its registers.
@@ -88,7 +88,7 @@ fn laboured(line: &str) -> Option<(u32, u32)> {
 #[test]
 fn cortex_m_starts_by_power_and_brown_out_and_blames_nobody() {
     let user = User::new();
-    let mut device = device_at(CORTEX_M, &user, "attic", &free_address());
+    let mut device = device_at(CORTEX_M, &user, "attic", &free_ipv4_address());
     device.wait_for_words("started by power on");
     user.install(&device, &["counter", "spinner"]);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
@@ -105,7 +105,7 @@ fn cortex_m_starts_by_power_and_brown_out_and_blames_nobody() {
 #[test]
 fn riscv32_starts_by_power_brown_out_and_watchdog_and_blames_who_stood_still() {
     let user = User::new();
-    let address = free_address();
+    let address = free_ipv4_address();
     let mut device = device_at(UNCHECKED, &user, "attic", &address);
     device.wait_for_words("started by power on");
     user.install(&device, &["counter", "spinner", "probe"]);

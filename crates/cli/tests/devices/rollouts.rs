@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 
 /// A package in C that fails when it is told to.
 pub(crate) fn built(user: &User, version: &str) -> String {
@@ -36,7 +36,7 @@ impl House {
     /// Two devices with version 0.1.0, which the hub keeps.
     fn new() -> Self {
         let user = User::new();
-        let mut hub = Process::start(user.own_hub("127.0.0.1:0"));
+        let mut hub = Process::start(user.own_hub(any_address()));
         let (attic, cellar) = (user.device("attic", Some(&hub)), user.device("cellar", Some(&hub)));
         let old = built(&user, "0.1.0");
         user.ok(&["push", &old, "--hub", &hub.address]);

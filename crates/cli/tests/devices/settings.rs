@@ -3,7 +3,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Output};
 
-use crate::harness::{Process, User};
+use crate::harness::{Process, User, any_address};
 
 /// Runs a command on a disk that has room for so many kilobytes in one file.
 fn with_little_room(user: &User, kilobytes: u32, words: &[&str]) -> Output {
@@ -16,8 +16,8 @@ fn with_little_room(user: &User, kilobytes: u32, words: &[&str]) -> Output {
 
 #[test]
 fn first_start_on_a_full_disk_leaves_nothing_to_mend() {
-    let device = ["device", "--data", "deep/attic", "--listen", "127.0.0.1:0", "--json"];
-    let hub = ["hub", "--data", "deep/hub", "--owner", "own", "--listen", "127.0.0.1:0", "--json"];
+    let device = ["device", "--data", "deep/attic", "--listen", any_address(), "--json"];
+    let hub = ["hub", "--data", "deep/hub", "--owner", "own", "--listen", any_address(), "--json"];
     for (words, rooms) in [(&device[..], [0, 0, 64]), (&hub, [0, 4, 64])] {
         let user = User::new();
         for (start, room) in rooms.into_iter().enumerate() {
@@ -39,13 +39,13 @@ fn first_start_on_a_full_disk_leaves_nothing_to_mend() {
 #[test]
 fn port_in_use_leaves_no_folder_behind() {
     let user = User::new();
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = UdpSocket::bind(any_address()).unwrap();
     let listen = taken.local_addr().unwrap().to_string();
     user.error(&["device", "--data", "attic", "--listen", &listen]);
     user.error(&["hub", "--data", "hub", "--owner", "own", "--listen", &listen]);
-    let pages = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pages = TcpListener::bind(any_address()).unwrap();
     let pages = pages.local_addr().unwrap().to_string();
-    let hub = ["hub", "--data", "hub", "--owner", "own", "--listen", "127.0.0.1:0"];
+    let hub = ["hub", "--data", "hub", "--owner", "own", "--listen", any_address()];
     user.error(&[&hub[..], &["--pages", &pages]].concat());
     assert!(!user.path("attic").exists() && !user.path("hub").exists());
 }
@@ -53,7 +53,7 @@ fn port_in_use_leaves_no_folder_behind() {
 #[test]
 fn what_a_device_was_told_once_it_remembers() {
     let user = User::new();
-    let first = ["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"];
+    let first = ["device", "--data", "attic", "--listen", any_address(), "--json"];
     let told = ["--policy", "weighted-fair", "--memory-bytes", "300000", "--receipts-every", "6h"];
     let device = crate::harness::Process::start(user.command(&[&first[..], &told].concat()));
     assert_eq!(device.interrupt().code(), Some(0));
@@ -88,7 +88,7 @@ fn settings_that_cannot_be_used_are_named_and_left_as_they_are() {
         assert!(good.contains(from), "{good}");
         let bad = good.replacen(from, to, 1);
         std::fs::write(&path, &bad).unwrap();
-        let said = user.error(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+        let said = user.error(&["device", "--data", "attic", "--listen", any_address()]);
         assert!(said.contains("device.toml can't be used; mend it"), "{to}: {said}");
         assert!(said.contains(complaint), "{to}: {said}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), bad, "{to}");

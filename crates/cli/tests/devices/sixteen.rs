@@ -6,14 +6,15 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use tenure_cli::home::Home;
-use tenure_cli::module::Module;
-use tenure_cli::pack::{CompiledCode, pack};
-use tenure_cli::project_file::ProjectFile;
+use tenure_cli::make::module::Module;
+use tenure_cli::make::pack::{CompiledCode, Linked, pack};
+use tenure_cli::make::project_file::ProjectFile;
+use tenure_cli::make::refusal::Names;
 use tenure_testbed::wait_until;
 
 use crate::boards::{RISCV32, device_at};
 use crate::guests::build_own;
-use crate::harness::{Process, User, finish, free_address};
+use crate::harness::{Process, User, finish, free_ipv4_address};
 
 /// The most that a machine may take beyond its linear memory: its stack, which is 1 KiB here, instance,
 /// queue, record and subscription.
@@ -74,8 +75,13 @@ fn packages() -> &'static Path {
         let wasm = wat::parse_str(IN_TEXT).unwrap();
         let key = Home::at(folder().join("tenant")).tenant_key().unwrap();
         let module = Module { memory_bytes: 256, ..Module::read(&wasm).unwrap() };
-        let package =
-            pack(&project, vec![CompiledCode::module(module, false)], vec![], &key).unwrap();
+        let package = pack(
+            &project,
+            vec![CompiledCode::module(module, Linked::InPages, Names::new())],
+            vec![],
+            &key,
+        )
+        .unwrap();
         std::fs::write(folder().join("tenant-text.tenure"), package).unwrap();
         folder()
     })
@@ -182,7 +188,7 @@ impl Tenants<'_> {
 #[test]
 fn sixteen_machines_in_three_languages_share_400_kb() {
     let user = User::new();
-    let device = device_at(RISCV32, &user, "attic", &free_address());
+    let device = device_at(RISCV32, &user, "attic", &free_ipv4_address());
     let tenants = Tenants { user: &user, device: &device };
     let all: Vec<usize> = (0..COUNT).collect();
     tenants.install();

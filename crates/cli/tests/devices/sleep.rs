@@ -1,14 +1,14 @@
 //! Deep sleep of a device that is a process: machines go on in the middle of what they do.
 
 use crate::guests::package;
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 
 /// A device that sleeps as `how` says, with a button that is pressed again and again.
 fn device(user: &User, how: &[&str]) -> Process {
     let presses: Vec<f64> = (1..60).map(|number| f64::from(number) * 1.5).collect();
     let button = format!("[button]\nkind = \"button\"\npresses = {presses:?}\nheld_ms = 100\n");
     std::fs::write(user.path("peripherals.toml"), button).unwrap();
-    let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let mut command = user.command(&["device", "--data", "attic", "--listen", any_address()]);
     command.args(["--json", "--survives", "kill", "--peripherals", "peripherals.toml"]).args(how);
     Process::start(command)
 }

@@ -1,6 +1,6 @@
 //! The bytes that cross the network tell nothing, and sending them again or altered does nothing.
 
-use crate::harness::{Process, User, by, on};
+use crate::harness::{Process, User, any_address, by, on};
 use crate::nat::{Alter, Nat, Seen, unaltered};
 
 /// Two devices and their hub; all that others send to `attic`, and its answers, cross the tap.
@@ -16,7 +16,7 @@ fn tapped(alter: Alter) -> Tapped {
     let user = User::new();
     let mut hub = user.hub();
     let nat = Nat::before(hub.socket_address(), alter);
-    let attic = user.device_at("attic", "127.0.0.1:0", Some(&nat.hub_address()));
+    let attic = user.device_at("attic", any_address(), Some(&nat.hub_address()));
     let cellar = user.device("cellar", Some(&hub));
     user.install(&attic, &["counter", "probe"]);
     user.install(&cellar, &["probe"]);

@@ -1,4 +1,3 @@
-use alloc::borrow::ToOwned;
 use alloc::vec;
 
 use tenure_crypto::SigningKey;
@@ -76,8 +75,6 @@ fn a_record_is_found_by_name_id_and_key_until_it_expires() {
         assert_eq!(table.find(&query, NOW).map(|entry| &entry.record), Some(&device.record));
         assert_eq!(table.find(&query, NOW + 61), None, "{query:?} after expiry");
     }
-    assert_eq!(table.machines(NOW).count(), 1);
-    assert_eq!(table.machines(NOW + 61).count(), 0);
 }
 
 #[test]
@@ -193,32 +190,6 @@ fn record_of_another_version_is_refused_by_name() {
     let mut table = Table::new(vec![], 4);
     assert_eq!(table.accept(device.signed_as(bytes), PLACE, NOW), Err(Refusal::Version));
     assert!(alloc::format!("{}", Refusal::Version).contains("of another version"));
-}
-
-#[test]
-fn whoever_lists_anothers_machine_takes_it_from_nobody_of_the_same_owner() {
-    let named = |mut device: Device, name: &str, machine: u8| {
-        device.record.enrolment.device = name.parse().unwrap();
-        device.record.enrolment_signature = enrol(&device.owner, &device.record.enrolment);
-        device.record.device_machine = PublicKey([machine; 32]);
-        device
-    };
-    let asking = named(Device::new(1, 2, 1), "garage", 10).with(|record| record.machines.clear());
-    let holder = named(Device::new(1, 3, 1), "kitchen", 11);
-    let thief = named(Device::new(8, 9, 1), "aaa", 12);
-    let mut table = Table::new(vec![], 4);
-    for device in [&asking, &holder, &thief] {
-        assert_eq!(accept(&mut table, device), Ok(true));
-    }
-    let key = PublicKey([2; 32]);
-    for query in [Query::Key(key), Query::Id(machine_id(&key))] {
-        let found = |machine: u8| {
-            let entry = table.find_for(Some(&PublicKey([machine; 32])), &query, NOW).unwrap();
-            entry.record.enrolment.device.as_str().to_owned()
-        };
-        assert_eq!(found(10), "kitchen", "{query:?}");
-        assert_eq!(found(12), "aaa", "{query:?}: its own owner's");
-    }
 }
 
 /// The device under the keys of the owner that `next` makes, by a succession that `by` signed.

@@ -13,6 +13,7 @@ use tenure_wire::{PublicKey, Version};
 use super::devices::{self, AGAIN_S, Part as Place, Saw};
 use super::{DeviceState, Rollout, State, advance, find, labels, now};
 use crate::exchange::Exchange;
+use crate::figures;
 use crate::registry;
 
 /// How soon a device asks again that has a step to take or to tell of, in seconds.
@@ -254,8 +255,7 @@ fn step(rollout: &Rollout, task: Task) -> Option<Step> {
 /// # Errors
 /// SQLite fails.
 pub(crate) fn pace(connection: &Connection) -> Result<u32, rusqlite::Error> {
-    let count = "SELECT value FROM figures WHERE name = 'devices'";
-    let count: i64 = connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+    let count = figures::devices(connection)?;
     let (least, most) = AGAIN_IDLE_S;
     Ok(u32::try_from((count / QUESTIONS_PER_S).clamp(least, most)).unwrap_or(u32::MAX))
 }

@@ -4,6 +4,7 @@ mod break_in;
 mod placing;
 mod reports;
 mod rig;
+mod worlds;
 
 use rig::{Death, Fleet, mandate, package};
 use serde_json::json;

@@ -113,6 +113,10 @@ pub(crate) struct Fleet {
     pub(crate) deaths: usize,
     /// The time that the hub's clock shows for good, if it lies.
     pub(crate) hub_stands_at: Option<u64>,
+    /// Whether the hub is off, and hears nothing.
+    pub(crate) hub_is_away: bool,
+    /// Whether the hub takes note of when it hears, as its process does.
+    pub(crate) hears: bool,
     entropy: Sequence,
 }
 
@@ -192,8 +196,18 @@ impl Fleet {
         let hub = open(&folder, Instant::BOOT, &mut entropy);
         let now = Instant::BOOT;
         let (devices, gates, hub_stands_at) = (Vec::new(), Gates::default(), None);
-        let mut fleet =
-            Self { folder, hub, devices, now, gates, deaths: 0, hub_stands_at, entropy };
+        let mut fleet = Self {
+            folder,
+            hub,
+            devices,
+            now,
+            gates,
+            deaths: 0,
+            hub_stands_at,
+            hub_is_away: false,
+            hears: false,
+            entropy,
+        };
         for (number, name) in names.iter().enumerate() {
             fleet.add(name, number as u8);
         }
@@ -283,6 +297,9 @@ impl Fleet {
             while let Some((from, to, datagram)) = wire.pop_front() {
                 let Address::Udp(socket) = to else { continue };
                 let Some(number) = place_at(socket) else { continue };
+                if number == 0 && self.hub_is_away {
+                    continue;
+                }
                 if number == 0 {
                     let (now, entropy) = (self.now, &mut self.entropy);
                     let mut moment = tenure_hub::Moment { now, unix_time, entropy };
@@ -300,8 +317,13 @@ impl Fleet {
                     device.wake = Wake::Now;
                 }
             }
-            let (now, entropy) = (self.now, &mut self.entropy);
-            self.hub.poll(&mut tenure_hub::Moment { now, unix_time, entropy });
+            if !self.hub_is_away {
+                let (now, entropy) = (self.now, &mut self.entropy);
+                self.hub.poll(&mut tenure_hub::Moment { now, unix_time, entropy });
+                if self.hears {
+                    self.hub.storage().database.running().hear(seconds);
+                }
+            }
             wire.extend(
                 std::iter::from_fn(|| self.hub.transmit()).map(|(to, sent)| (HUB, to, sent)),
             );
@@ -342,6 +364,10 @@ impl Fleet {
         let stand_in = open(&elsewhere, self.now, &mut self.entropy);
         drop(std::mem::replace(&mut self.hub, stand_in));
         self.hub = open(&self.folder, self.now, &mut self.entropy);
+        if self.hears {
+            let unix_s = self.unix_s();
+            self.hub.storage().database.running().hear(unix_s);
+        }
     }
 
     /// Changes the hub's database behind its back.

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
@@ -11,6 +11,7 @@ use tenure_hal::simulated::socket_at;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
 use tenure_hub_server::{Database, Pages, serve, sign_in_request};
 use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
+use tenure_testbed::any_address;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
@@ -64,13 +65,22 @@ impl World {
 
     /// A hub whose pages are reached by a proxy with TLS, or without one.
     pub(crate) fn reached(by_tls: bool) -> Self {
+        Self::listening(any_address(), by_tls)
+    }
+
+    /// A hub for clients on many hosts, which IPv4's loopback alone has.
+    pub(crate) fn for_many_hosts() -> Self {
+        Self::listening("127.0.0.1:0", false)
+    }
+
+    fn listening(listen: &str, by_tls: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
         let pages =
             Pages { database: path, tariff: Some(tariff), by_tls, running: database.running() };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let listener = TcpListener::bind(listen).unwrap();
         let pages = serve(listener, pages).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
         Self { _folder: folder, database, pages }

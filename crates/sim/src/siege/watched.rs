@@ -14,12 +14,12 @@ pub(super) struct Seen {
 
 /// Plants a weakness, or none, and begins to watch.
 #[cfg(planted)]
-pub(super) fn begin(weakness: Option<Weakness>) {
+pub(crate) fn begin(weakness: Option<Weakness>) {
     tenure_hal::planted::plant(weakness);
 }
 
 #[cfg(not(planted))]
-pub(super) fn begin(weakness: Option<Weakness>) {
+pub(crate) fn begin(weakness: Option<Weakness>) {
     debug_assert!(weakness.is_none(), "this build can't plant: it lacks `--cfg planted`");
 }
 

@@ -8,7 +8,8 @@
 //!   it forget. One whose owner told it the time since it started is late by how long that took alone.
 //! - A renewal that was acknowledged counts, whatever the device goes through.
 //! - Receipts form one chain; a number never stands for two; their sums are what was used, less what each
-//!   loss of power cost, and never more.
+//!   loss of power cost, and never more, whatever the owner does to the machines meanwhile: each act may end
+//!   one read that has begun and isn't billed yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,6 +52,8 @@ pub struct Tally {
     pub cuts: u64,
     /// How often the device slept.
     pub sleeps: u64,
+    /// How often the owner restarted, stopped, started, restored, updated, removed or fetched back a machine.
+    pub acts: u64,
 }
 
 impl Tally {
@@ -71,17 +74,18 @@ impl Tally {
             receipts: self.receipts + other.receipts,
             cuts: self.cuts + other.cuts,
             sleeps: self.sleeps + other.sleeps,
+            acts: self.acts + other.acts,
         }
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reads, absent, changes, renewals, ends, receipts, cuts, sleeps } = self;
+        let Self { reads, absent, changes, renewals, ends, receipts, cuts, sleeps, acts } = self;
         write!(
             f,
             "{reads} secrets read, {absent} absent, {changes} changes; {ends} leases ended, {renewals} \
-             renewals, {receipts} receipts; {cuts} losses of power, {sleeps} sleeps"
+             renewals, {receipts} receipts; {cuts} losses of power, {sleeps} sleeps, {acts} acts of the owner's"
         )
     }
 }
@@ -118,6 +122,11 @@ struct Account {
 pub(super) struct Books {
     pub(super) cuts: u64,
     pub(super) sleeps: u64,
+    /// Reads that had begun when the owner's second terminal did something to their machine, which may have ended them
+    /// before they were billed.
+    cut_short: u64,
+    /// Whether all that was used is on receipts that were fetched.
+    is_whole: bool,
     device: Option<(VerifyingKey, PublicKey)>,
     /// Since when the device is on, if it is, and for how long it was before.
     on_since_us: Option<u64>,
@@ -168,29 +177,32 @@ impl Books {
         self.was_on_us + self.on_since_us.map_or(0, |since_us| now_us - since_us)
     }
 
+    /// The owner's second terminal did something to a machine, or tried to.
+    pub(super) fn acted(&mut self, index: usize, is_done: bool) {
+        self.tally.acts += u64::from(is_done);
+        self.cut_short += u64::from(self.accounts[index].reading.is_some());
+    }
+
     #[track_caller]
     pub(super) fn check_private(&self, what: &str, bytes: &[u8]) {
         assert!(!holds(bytes, MARK.as_bytes()), "{what} holds a secret in the clear");
     }
 
-    /// A term was signed for the first tenant's machine.
-    pub(super) fn offered(&mut self, number: u64, end_us: u64, now_us: u64) {
-        self.offer(0, number, end_us, now_us);
-    }
-
     /// A machine was installed under a term.
     pub(super) fn granted(&mut self, machine: &str, number: u64, end_us: u64, now_us: u64) {
         let index = index_of(machine).expect("a tenant's");
-        self.offer(index, number, end_us, now_us);
+        self.offered(index, number, end_us, now_us);
         self.has_term(index, number, now_us);
     }
 
-    fn offer(&mut self, index: usize, number: u64, end_us: u64, now_us: u64) {
+    /// A term was signed for a tenant's machine.
+    pub(super) fn offered(&mut self, index: usize, number: u64, end_us: u64, now_us: u64) {
         let offer = Offer { number, end_us, signed_us: now_us, had: None };
         self.accounts[index].offers.push(offer);
     }
 
-    fn has_term(&mut self, index: usize, number: u64, now_us: u64) {
+    /// The device has said that a term is in force.
+    pub(super) fn has_term(&mut self, index: usize, number: u64, now_us: u64) {
         let had = Some((self.on_us(now_us), self.cuts));
         let account = &mut self.accounts[index];
         account.leased = account.leased.max(number);
@@ -198,9 +210,9 @@ impl Books {
         offer.into_iter().for_each(|offer| offer.had = had);
     }
 
-    /// The number of the first tenant's next term.
-    pub(super) fn next_lease(&self) -> u64 {
-        self.accounts[0].offers.last().map_or(0, |offer| offer.number) + 1
+    /// The number of a tenant's next term.
+    pub(super) fn next_lease(&self, index: usize) -> u64 {
+        self.accounts[index].offers.last().map_or(0, |offer| offer.number) + 1
     }
 
     /// Whether a term of the first tenant's machine was acknowledged that goes on until then.
@@ -350,6 +362,13 @@ impl Books {
         }
     }
 
+    /// Every receipt was taken at the device itself, after all periods had ended: a read that has begun now is the only
+    /// one of its machine that isn't billed.
+    pub(super) fn fetched_the_rest(&mut self) {
+        self.cut_short += self.accounts.iter().filter(|one| one.reading.is_some()).count() as u64;
+        self.is_whole = true;
+    }
+
     /// The next receipts that the device may forget.
     pub(super) fn forget(&mut self) -> Option<ReceiptForget> {
         self.to_forget.pop()
@@ -362,14 +381,18 @@ impl Books {
         assert!(now_us - alice.begun_us < 3_000_000, "a renewed machine reads its secret again");
         let read: u64 = self.chains.values().map(|chain| chain.total.messages).sum();
         let (covered, covered_us) = self.covered.expect("all periods were ended, and fetched");
-        let lost = self.cuts * READS_A_CUT;
+        let lost = self.cuts * READS_A_CUT + self.cut_short;
         assert!(read <= begun + 2 * self.cuts, "{read} reads billed of {begun}");
         assert!(read + lost >= covered, "{read} reads billed of {covered}, {} cuts", self.cuts);
+        assert!(self.is_whole, "every receipt was fetched");
+        assert!(read + lost >= begun, "{read} reads billed of {begun}, {} cuts", self.cuts);
         let lost_us = self.cuts * (micros(CHECKPOINT) + SLACK_US);
         for chain in self.chains.values() {
             let counted_us = chain.counted_ms * 1_000;
             let on_us = self.on_us(now_us);
-            assert!(counted_us <= on_us, "{counted_us} us are billed of {on_us}");
+            // Times are cut to milliseconds, at the beginning of a life and at its end.
+            let cut_off_us = 2_000 * (1 + self.cuts + self.sleeps);
+            assert!(counted_us <= on_us + cut_off_us, "{counted_us} us are billed of {on_us}");
             let is_most = counted_us + lost_us + SLACK_US >= covered_us;
             assert!(is_most, "{counted_us} us are billed of {covered_us}, {} cuts", self.cuts);
         }

@@ -76,11 +76,15 @@ impl<'a> ClientHello<'a> {
         Ok(Self { session, suites, extensions })
     }
 
-    /// The list of 16-bit numbers in the extension with `number`.
+    /// The list of 16-bit numbers, or of key shares, in the extension with `number`. Key shares alone may be none
+    /// (RFC 8446 §4.2.3, §4.2.7, §4.2.8).
     pub(super) fn numbers(&mut self, number: u16) -> Result<Reader<'a>, Error> {
         let mut content = self.extensions.take(number).ok_or(Misbehaviour::MissingExtension)?;
         let list = content.vector16()?;
         content.finish()?;
+        if list.is_empty() && number != extension::KEY_SHARE {
+            return Err(Misbehaviour::Malformed.into());
+        }
         Ok(list)
     }
 }

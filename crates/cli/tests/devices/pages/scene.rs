@@ -1,5 +1,6 @@
 //! A place where a page's commands run as its reader types them: a folder, an address, keys, a shell.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -12,8 +13,8 @@ use tenure_testbed::{patience, wait_until};
 use super::page::{Step, steps};
 use crate::harness::free_address;
 
-/// The address of this computer on pages.
-const HERE: &str = "127.0.0.1";
+/// The address of this computer on pages, before a port.
+const HERE: &str = "127.0.0.1:";
 /// Commands that change nothing more when they are given again: given until they do as the page says, as devices
 /// and machines need a moment.
 const LOOKS: [&str; 10] = [
@@ -36,8 +37,8 @@ pub(super) struct Scene {
     // Dropped in this order: processes end before their folder goes.
     bash: Bash,
     folder: TempDir,
-    /// An address that no other test has.
-    host: String,
+    /// The addresses on pages so far, and ours that stand for them.
+    places: BTreeMap<String, String>,
     looks: &'static [&'static str],
 }
 
@@ -46,9 +47,7 @@ impl Scene {
     pub(super) fn new(looks: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bash = Bash::in_folder(folder.path());
-        let address = free_address();
-        let host = address.split(':').next().unwrap().to_string();
-        Self { bash, folder, host, looks }
+        Self { bash, folder, places: BTreeMap::new(), looks }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -58,8 +57,7 @@ impl Scene {
     /// Runs each command of a page, or of a part of it, which must do as it says there; returns how many there are.
     #[track_caller]
     pub(super) fn play(&mut self, page: &str) -> usize {
-        let steps =
-            steps(&page.replace(HERE, &self.host)).unwrap_or_else(|fault| panic!("{fault}"));
+        let steps = steps(&self.placed(page)).unwrap_or_else(|fault| panic!("{fault}"));
         for step in &steps {
             if self.is_look(&step.command) {
                 wait_until(|| self.attempt(step));
@@ -68,6 +66,20 @@ impl Scene {
             }
         }
         steps.len()
+    }
+
+    /// The page with our addresses in place of its own, which all have a port.
+    fn placed(&mut self, page: &str) -> String {
+        let mut parts = page.split(HERE);
+        let mut placed = parts.next().unwrap_or_default().to_string();
+        for part in parts {
+            let end = part.find(|next: char| !next.is_ascii_digit()).unwrap_or(part.len());
+            let (port, rest) = part.split_at(end);
+            let port = port.to_string();
+            placed += self.places.entry(port).or_insert_with(free_address);
+            placed += rest;
+        }
+        placed
     }
 
     fn is_look(&self, command: &str) -> bool {

@@ -1,0 +1,718 @@
+//! `tenure device`: a device as a process.
+
+mod predecessor;
+mod settings;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+use tenure_board_linux::{
+    Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog,
+};
+use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
+use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
+use tenure_node::{
+    Bedtime, BootError, Config, Door as _, Input, Moment, Node, Notice, Owner, Parts, SleepPolicy,
+    Wake,
+};
+use tenure_replay::{Recorded, Tape};
+use tenure_wire::LogLevel;
+use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
+use tenure_wire::control::{Client as _, Enrol};
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{Address, Label, Name, PublicKey};
+
+use crate::device::deep_sleep;
+use crate::device::link;
+use crate::home::{Home, parse_owner};
+use crate::make::pack::STORE_BYTES;
+use crate::make::symbols::MachineSymbols;
+use crate::reach::client::OwnerKeys;
+use crate::reach::discovery::{self, Discovery};
+use crate::reach::network::{
+    DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_from, address_of, split_key,
+};
+use crate::terminal::clock::now_in_milliseconds;
+use crate::terminal::clock::parse_span;
+use crate::terminal::output::Output;
+use crate::terminal::stop::Stop;
+use settings::{Start, settings};
+
+/// The file that says whose device a data folder is, and what it is called.
+const SETTINGS: &str = "device.toml";
+/// The file that is the device's flash.
+const FLASH: &str = "flash.bin";
+/// How the flash is split: 2 MiB for the store, 4 MiB for images, 2 MiB for an arriving package.
+const STORE_SECTORS: u32 = STORE_BYTES / SECTOR_BYTES;
+const CODE_SECTORS: u32 = 1024;
+const STAGING_SECTORS: u32 = 512;
+/// The trace that the watchdog leaves when it bites, and how long the loop may stand still.
+const WATCHDOG: &str = "watchdog.bin";
+const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
+/// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
+/// at it and the wait.
+const NAP: Duration = Duration::from_secs(2);
+
+/// Run a device.
+///
+/// Its flash, and so its keys, machines and what they stored, lives in a folder; the same folder is
+/// the same device again. Ctrl-C ends it; killing it loses nothing that was acknowledged.
+///
+/// Example: tenure device --data attic --listen 127.0.0.1:7370 --hub 127.0.0.1:7369
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder that holds the device; made if it isn't there.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
+    listen: String,
+    /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    hub: Option<String>,
+    /// A label by which rollouts select the device, as site=harbour; by default as the last time.
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<Label>,
+    /// Let the hub show the device's log to its owner, or no more; by default as the last time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    log_to_hub: Option<bool>,
+    /// The device's name; by default its folder's, when it is made.
+    #[arg(long)]
+    name: Option<Name>,
+    /// The owner's keys as `tenure key` prints them, if the owner is somebody else.
+    #[arg(long, value_name = "SIGNING-KEY/MACHINE-KEY", value_parser = parse_owner)]
+    owner: Option<Owner>,
+    /// The scheduling policy: round-robin, preemptive, weighted-fair or earliest-deadline; by default as the
+    /// last time, at first round-robin.
+    #[arg(long, value_parser = parse_policy)]
+    policy: Option<PolicyKind>,
+    /// The memory of all machines together, in bytes; by default as the last time, at first 64 MiB.
+    #[arg(long, value_name = "BYTES")]
+    memory_bytes: Option<usize>,
+    /// Flash set aside for machines that don't fit into memory together, in bytes; of the 4 MiB for
+    /// code, by default as the last time, and at first nothing.
+    #[arg(long, value_name = "BYTES")]
+    swap_bytes: Option<u32>,
+    /// How long one receipt is for, where a lease doesn't say: by default as the last time, at first 1d.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    receipts_every: Option<Duration>,
+    /// The events that acknowledged writes survive.
+    #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
+    survives: Survives,
+    /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
+    #[arg(long, value_name = "FILE")]
+    peripherals: Option<PathBuf>,
+    /// Record all that reaches the device in this new file, for `tenure replay`. It holds the device's keys, as its
+    /// flash does. Machines that ask for native speed run in the interpreter meanwhile.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    sleep: deep_sleep::Sleeping,
+    #[command(flatten)]
+    meshing: link::Meshing,
+    /// Carry the mesh's datagrams, others' too, on a thread of their own, or no more; by default as the last
+    /// time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    mesh_own_thread: Option<bool>,
+    /// Take part in experiments with the owner's mesh (`tenure experiment`), or no more; by default as the
+    /// last time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    experiments: Option<bool>,
+    /// Announce the device on its network, and find others there, by multicast DNS; by default as the last
+    /// time, and at first unless it listens for this computer alone.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    discover: Option<bool>,
+    /// Print of what machines log only lines that are at least so grave: fault, error, warning, info or debug. The
+    /// device keeps all for `tenure log`.
+    #[arg(long, value_name = "LEVEL", default_value_t = LogLevel::Debug)]
+    print_level: LogLevel,
+}
+
+/// The failures that acknowledged writes survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Survives {
+    /// The process being killed, and a loss of power: each write waits for the disk.
+    PowerLoss,
+    /// The process being killed: fast, for trying things out.
+    Kill,
+}
+
+impl From<Survives> for Durability {
+    fn from(survives: Survives) -> Self {
+        match survives {
+            Survives::PowerLoss => Self::PowerLoss,
+            Survives::Kill => Self::ProcessKill,
+        }
+    }
+}
+
+/// Runs `tenure device` until it is told to stop.
+///
+/// # Errors
+/// The folder isn't a device's, the address is taken, or the flash fails.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let home = Home::from_environment()?;
+    let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
+    let listen = address_of(&arguments.listen, DEVICE_PORT)?;
+    let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
+    let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
+    start.config()?;
+    // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
+    let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
+    if is_new {
+        settings::make(&arguments.data, &start.settings)?;
+    }
+    let mut parts = {
+        let open = || open_flash(&arguments.data, arguments.survives.into());
+        predecessor::wait_for(&arguments.data, open, &stop, output)?
+    };
+    // From here on no other process has the folder in use: what stands in it is this one's.
+    settings::keep(&arguments.data, &start.settings)?;
+    start.bite = Watchdog::take_bite(&arguments.data.join(WATCHDOG))?;
+    let config = start.config()?;
+    let tape =
+        arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
+    let Start { settings, .. } = start;
+    let link = free.map_or_else(|| UdpLink::bind(listen), Ok)?;
+    let started = Running::start(config.clone(), parts, link, &home, &arguments.data, tape);
+    let mut device = started.map_err(|error| {
+        let path = arguments.data.join(FLASH);
+        match error.downcast_ref() {
+            Some(BootError::Mount(_)) => anyhow!(
+                "{}: {error}; put back a copy of it, or move it away to begin a new device",
+                path.display()
+            ),
+            _ => error.context(path.display().to_string()),
+        }
+    })?;
+    if let Some(mut link) = settings.mesh.open()? {
+        link.use_thread(settings.mesh_own_thread);
+        device.enter_mesh(link, &home, output)?;
+    }
+    if let Some(path) = &arguments.peripherals {
+        device.attach(crate::device::peripherals::load(path)?)?;
+    }
+    if settings.discover.unwrap_or_else(|| discovery::is_usual_at(device.address())) {
+        device.discover(output);
+    }
+    device.print_level = arguments.print_level;
+    device.announce_mount(output);
+    device.announce(output);
+    let watchdog = Watchdog::set(&arguments.data.join(WATCHDOG), WATCHDOG_PERIOD);
+    device.node().use_retained(Box::new(watchdog.retained()));
+    while !stop.is_requested() {
+        watchdog.feed();
+        let wake = device.turn(output)?;
+        match device.bedtime() {
+            Some(bedtime) => device = device.sleep(bedtime, &config, &stop, output)?,
+            None => device.rest(wake)?,
+        }
+    }
+    device.with_moment(|node, moment| node.take(moment, Input::Checkpoint));
+    device.finish(output);
+    output.line("stopped", &json!({ "event": "stopped" }));
+    Ok(())
+}
+
+/// The hub that `text` names, for a device that listens at `listen`.
+fn hub_of(text: &str, listen: SocketAddr) -> anyhow::Result<(Address, Option<PublicKey>)> {
+    let (address, key) = split_key(text)?;
+    Ok((address_from(listen, address, HUB_PORT)?.into(), key))
+}
+
+/// The kernel's limits on a computer with room to spare.
+pub fn roomy_kernel() -> tenure_kernel::Config {
+    tenure_kernel::Config {
+        machines_max: 32,
+        memory_bytes_max: 64 * 1024 * 1024,
+        parameter_bytes_max: 8 * 1024 * 1024,
+        slice_fuel: 200_000,
+        fuel_per_second: 300_000_000,
+        effects_max: 1024,
+        log_bytes_per_second: 16 * 1024,
+        ..tenure_kernel::Config::default()
+    }
+}
+
+/// A node with its link, clock and randomness: what a board's main loop turns.
+pub struct Running {
+    node: Recorded<FileFlash>,
+    link: UdpLink,
+    clock: LinuxClock,
+    entropy: LinuxEntropy,
+    symbols: MachineSymbols,
+    /// The least grave lines of logs that are printed.
+    print_level: LogLevel,
+    datagram: Vec<u8>,
+    mesh: Option<link::MeshLink>,
+    discovery: Option<Discovery>,
+    /// Where the device keeps its files.
+    folder: PathBuf,
+    /// The first machine that has failed, and the first that has logged an error.
+    failed: Option<Name>,
+    complained: Option<Name>,
+}
+
+/// Lends a node the compiler for machines that ask for native speed, if the system has one.
+/// A run that is recorded is one of the interpreter.
+#[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
+fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path) {
+    #[cfg(feature = "native-speed")]
+    if node.tape().is_none()
+        && let Some(engine) = tenure_board_linux::NativeSpeed::new(Some(folder))
+    {
+        node.lend().use_engine(Box::new(engine));
+    }
+}
+
+impl Running {
+    /// Boots a node that keeps its files in `folder`, and enrols it if the owner's key is in `home` and
+    /// it isn't yet. Its run is recorded if there is a `tape`.
+    ///
+    /// # Errors
+    /// The node's.
+    pub fn start(
+        config: Config,
+        parts: Parts<FileFlash>,
+        link: UdpLink,
+        home: &Home,
+        folder: &Path,
+        tape: Option<Tape>,
+    ) -> anyhow::Result<Self> {
+        let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+        let mut moment =
+            Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
+        let name = config.name.clone();
+        let mut node = Recorded::boot(config, parts, &mut moment, tape)?;
+        if !node.node().is_enrolled() {
+            let keys = OwnerKeys::of(home)?;
+            if keys.owner() == node.node().owner() {
+                enrol(&mut node, &mut moment, &keys, name)?;
+            }
+        }
+        lend_engine(&mut node, folder);
+        let symbols = MachineSymbols::default();
+        let datagram = vec![0; 65_536];
+        let folder = folder.to_owned();
+        let (mesh, discovery, failed, complained) = (None, None, None, None);
+        Ok(Self {
+            node,
+            link,
+            clock,
+            entropy,
+            symbols,
+            print_level: LogLevel::Debug,
+            datagram,
+            mesh,
+            discovery,
+            folder,
+            failed,
+            complained,
+        })
+    }
+
+    /// The node itself.
+    pub fn node(&mut self) -> &mut Node<FileFlash> {
+        self.node.lend()
+    }
+
+    /// Takes a link into the mesh into use, and joins the owner's mesh if the owner's keys are in
+    /// `home` and the device hasn't joined one.
+    fn enter_mesh(
+        &mut self,
+        link: link::MeshLink,
+        home: &Home,
+        output: &Output,
+    ) -> anyhow::Result<()> {
+        let keys = OwnerKeys::of(home)?;
+        if self.node.node().mesh_stack().is_none() && self.node.node().owner() == keys.owner() {
+            self.with_moment(|node, moment| link::join(node, moment, home, &keys.signing_key))?;
+        }
+        let joined = self.node.node().mesh_stack().map(|stack| stack.node().to_string());
+        if joined.is_none() {
+            self.with_moment(|node, moment| node.take(moment, Input::Knock));
+        }
+        let address = link.address();
+        let text = match &joined {
+            Some(node) => format!("{IN_MESH} {node}, at {address}"),
+            None => format!(
+                "at {address} asks to be let into the mesh: where its owner's keys are, \
+                 `tenure invite` does that, over UDP or via a member that hears this device"
+            ),
+        };
+        let object = json!({ "event": "mesh", "node": joined, "address": address });
+        output.line(&text, &object);
+        self.mesh = Some(link);
+        Ok(())
+    }
+
+    /// Announces the device on its network, and listens for others there.
+    fn discover(&mut self, output: &Output) {
+        let key = self.node.node().device_machine();
+        match Discovery::start(&key, self.link.address()) {
+            Ok(discovery) => self.discovery = Some(discovery),
+            Err(error) => {
+                let object = json!({ "event": "no-discovery", "reason": format!("{error:#}") });
+                output.line(&format!("{error:#}; it is found by its address alone"), &object);
+            }
+        }
+    }
+
+    /// Whether it is time to sleep.
+    fn bedtime(&mut self) -> Option<Bedtime> {
+        self.node.bedtime()
+    }
+
+    /// Turns the device off until its time, or until a datagram comes where it listens for that. A
+    /// device that can't fall asleep stays awake and says why.
+    fn sleep(
+        mut self,
+        Bedtime { until }: Bedtime,
+        config: &Config,
+        stop: &Stop,
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        if let Err(error) = self.with_moment(|node, moment| node.fall_asleep(moment)) {
+            let object = json!({ "event": "sleepless", "reason": error.to_string() });
+            output.line(&format!("can't sleep: {error}"), &object);
+            return Ok(self);
+        }
+        self.transmit()?;
+        deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
+        let Self {
+            mut node,
+            link,
+            clock,
+            mut entropy,
+            symbols,
+            print_level,
+            datagram,
+            mesh,
+            mut discovery,
+            folder,
+            failed,
+            complained,
+        } = self;
+        let peripherals = node.lend().detach_all();
+        let (parts, tape) = node.into_parts();
+        let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
+        deep_sleep::wait(until, hears, (&link, &clock), stop)?;
+        let mut moment =
+            Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
+        let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
+        lend_engine(&mut node, &folder);
+        deep_sleep::announce_wake(node.node().slept(), output);
+        let mesh = mesh.map(link::MeshLink::awake);
+        if let Some(discovery) = &mut discovery {
+            discovery.repeat();
+        }
+        let mut awake = Self {
+            node,
+            link,
+            clock,
+            entropy,
+            symbols,
+            print_level,
+            datagram,
+            mesh,
+            discovery,
+            folder,
+            failed,
+            complained,
+        };
+        awake.attach_again(peripherals)?;
+        Ok(awake)
+    }
+
+    /// Takes peripherals into use.
+    ///
+    /// # Errors
+    /// One of them has a name that is none, or that another has, or they are too many.
+    pub fn attach(&mut self, peripherals: Vec<Box<dyn Peripheral + Send>>) -> anyhow::Result<()> {
+        let watched = peripherals.into_iter().map(|peripheral| match self.node.tape() {
+            Some(tape) => tape.watch(peripheral),
+            None => peripheral,
+        });
+        let watched = watched.collect();
+        self.attach_again(watched)
+    }
+
+    fn attach_again(&mut self, peripherals: Vec<Box<dyn Peripheral + Send>>) -> anyhow::Result<()> {
+        for peripheral in peripherals {
+            let name = peripheral.name().to_string();
+            self.node
+                .attach(self.clock.now(), peripheral)
+                .with_context(|| format!("peripheral `{name}`"))?;
+        }
+        Ok(())
+    }
+
+    /// The symbols that faults of its machines are explained by.
+    pub fn symbols(&mut self) -> &mut MachineSymbols {
+        &mut self.symbols
+    }
+
+    /// The first machine that has failed since the start.
+    pub fn failed(&self) -> Option<&Name> {
+        self.failed.as_ref()
+    }
+
+    /// The first machine that has logged an error since the start.
+    pub fn complained(&self) -> Option<&Name> {
+        self.complained.as_ref()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.link.address()
+    }
+
+    /// The time since it started.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Does something with the node at this moment.
+    pub fn with_moment<T>(
+        &mut self,
+        act: impl FnOnce(&mut Recorded<FileFlash>, &mut Moment<'_>) -> T,
+    ) -> T {
+        let mut moment = Moment {
+            now: self.clock.now(),
+            unix_time: self.clock.unix_time(),
+            entropy: &mut self.entropy,
+        };
+        act(&mut self.node, &mut moment)
+    }
+
+    /// One turn of the loop: what has arrived, one poll, what is to be sent and shown. Gives until when
+    /// the node has nothing to do.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = self.link.receive(&mut self.datagram)? else { break };
+            let datagram = std::mem::take(&mut self.datagram);
+            self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
+            self.datagram = datagram;
+        }
+        let mut moment = Moment {
+            now: self.clock.now(),
+            unix_time: self.clock.unix_time(),
+            entropy: &mut self.entropy,
+        };
+        if let Some(mesh) = &mut self.mesh {
+            mesh.receive(&mut moment, &mut self.node)?;
+            mesh.tell_plugged(output);
+        }
+        while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
+            self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
+        }
+        let mut wake = self.with_moment(|node, moment| node.poll(moment));
+        if let Some(mesh) = &mut self.mesh
+            && mesh.exchange(self.clock, &mut self.entropy, &mut self.node)?
+        {
+            wake = Wake::Now;
+        }
+        self.transmit()?;
+        while let Some(notice) = self.node.notice() {
+            if let Notice::Log(line) = &notice {
+                let level = line.level.parse().unwrap_or(LogLevel::Fault);
+                if level > self.print_level {
+                    continue;
+                }
+                match line.level.as_str() {
+                    "fault" => _ = self.failed.get_or_insert_with(|| line.machine.clone()),
+                    "error" => _ = self.complained.get_or_insert_with(|| line.machine.clone()),
+                    _ => {}
+                }
+            }
+            show(&notice, &self.symbols, output);
+        }
+        if let Some(tape) = self.node.tape() {
+            tell_of_failure(tape, output);
+        }
+        Ok(wake)
+    }
+
+    /// Waits until there is more to do, but not for longer than a nap.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn rest(&self, wake: Wake) -> anyhow::Result<()> {
+        self.rest_at_most(wake, NAP)
+    }
+
+    /// As [`Self::rest`], for `longest` at most.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn rest_at_most(&self, wake: Wake, longest: Duration) -> anyhow::Result<()> {
+        if let Some(tape) = self.node.tape().filter(|_| wake != Wake::Now) {
+            tape.flush();
+        }
+        let span = match wake {
+            Wake::Now => return Ok(()),
+            Wake::At(at) => at.since(self.clock.now()).min(longest),
+            Wake::Never => longest,
+        };
+        match &self.mesh {
+            Some(mesh) => mesh.wait(&self.link, span)?,
+            None => drop(self.link.wait(span)?),
+        }
+        Ok(())
+    }
+
+    /// Ends the device, and its record if there is one.
+    fn finish(self, output: &Output) {
+        let tape = self.node.tape().cloned();
+        self.node.finish();
+        if let Some(discovery) = self.discovery {
+            discovery.end();
+        }
+        if let Some(tape) = tape {
+            tell_of_failure(&tape, output);
+        }
+    }
+
+    /// Sends all that the node has to send.
+    fn transmit(&mut self) -> anyhow::Result<()> {
+        if let Some(mesh) = &mut self.mesh {
+            mesh.transmit(&mut self.node)?;
+        }
+        while let Some((to, datagram)) = self.node.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = self.link.send(&to, &datagram);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what was found in flash, at length only if something there is damaged.
+    fn announce_mount(&self, output: &Output) {
+        let report = self.node.node().mount_report();
+        let object = json!({
+            "event": "mounted",
+            "values": report.keys,
+            "damaged_records": report.damaged_records,
+            "damaged_headers": report.damaged_headers,
+            "batch_broken_off": report.batch_broken_off,
+        });
+        let damaged = report.damaged_records + report.damaged_headers;
+        if damaged > 0 || output.is_json() {
+            let values = report.keys;
+            output.line(
+                &format!(
+                    "flash: {values} values are intact; {damaged} damaged places were passed over \
+                     (a write that was broken off before it was acknowledged, or rotten bits)"
+                ),
+                &object,
+            );
+        }
+    }
+
+    fn announce(&self, output: &Output) {
+        let address = self.link.address().to_string();
+        let (name, key) = (self.node.node().name(), self.node.node().device_machine());
+        output.line(
+            &format!("device {name} {LISTENS_ON} {address}, key {key}"),
+            &json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
+        );
+    }
+}
+
+/// Says once that a record is given up.
+fn tell_of_failure(tape: &Tape, output: &Output) {
+    if let Some(why) = tape.failure() {
+        output.line(
+            &format!("the record is given up, and the device runs on: {why}"),
+            &json!({ "event": "record-failed", "reason": why }),
+        );
+    }
+}
+
+/// The configuration of a device as its record has it.
+///
+/// # Errors
+/// The record is of a device that this build can't be.
+pub fn recorded_config(settings: &[u8]) -> anyhow::Result<Config> {
+    serde_json::from_slice::<Start>(settings)?.config()
+}
+
+/// Shows what a node has to say.
+pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
+    match notice {
+        Notice::Log(line) => output.log(line, &symbols.trace_in(line)),
+        Notice::Registered => {
+            output.line(LISTED, &json!({ "event": "registered" }))
+        }
+        Notice::Refused(refusal) => output.line(
+            &format!("the hub refuses to list this device: {refusal}"),
+            &json!({ "event": "refused", "reason": refusal.to_string() }),
+        ),
+        Notice::FirmwareConfirmed { number } => output.line(
+            &format!("firmware {number} is well, and stays"),
+            &json!({ "event": "firmware-confirmed", "number": number }),
+        ),
+        Notice::Mandated { machine, version } => output.line(
+            &format!("{machine} has {version} now, by a rollout"),
+            &json!({ "event": "mandated", "machine": machine.as_str(), "version": version }),
+        ),
+        Notice::StepRefused { machine, reason } => output.line(
+            &format!("the hub's step for {machine} isn't taken: {reason}"),
+            &json!({ "event": "step-refused", "machine": machine.as_str(), "reason": reason }),
+        ),
+        Notice::InMesh { node } => output.line(
+            &format!("{IN_MESH} {node}: a member passed the owner's invitation on"),
+            &json!({ "event": "mesh-joined", "node": node.to_string() }),
+        ),
+        Notice::HubSilent => output.line(
+            "the hub doesn't answer; trying on",
+            &json!({ "event": "hub-silent" }),
+        ),
+        Notice::HubKeyDiffers { key } => output.line(
+            &format!(
+                "the hub's address shows the key {key}, which isn't the hub's that this device knows; \
+                 if it is right, type: tenure trust-hub {key}"
+            ),
+            &json!({ "event": "hub-key-differs", "key": key.to_string() }),
+        ),
+    }
+}
+
+/// Opens the flash of a device, or makes it, and splits it in three.
+///
+/// # Errors
+/// It is in use by another process, damaged, or can't be made.
+pub fn open_flash(folder: &Path, durability: Durability) -> anyhow::Result<Parts<FileFlash>> {
+    let bytes = (STORE_SECTORS + CODE_SECTORS + STAGING_SECTORS) * SECTOR_BYTES;
+    let flash = FileFlash::open_or_create(&folder.join(FLASH), bytes, durability)?;
+    let [store, code, staging] = flash.split([STORE_SECTORS, CODE_SECTORS, STAGING_SECTORS])?;
+    Ok(Parts { store, code, staging })
+}
+
+fn enrol(
+    node: &mut Recorded<FileFlash>,
+    moment: &mut Moment<'_>,
+    keys: &OwnerKeys,
+    device: Name,
+) -> anyhow::Result<()> {
+    // By the millisecond, so that a device that is made anew at once comes after the one it replaces.
+    let number = now_in_milliseconds();
+    let enrolment = Enrolment { device, device_key: node.node().device_key(), number };
+    let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
+    Ok(node.as_owner(moment).enrol(Enrol { enrolment, signature })?)
+}
+
+fn parse_policy(text: &str) -> Result<PolicyKind, String> {
+    text.parse().map_err(|error: UnknownPolicy| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The settings of a device that is a process: its folder's, those of its start, and what a record keeps of them.
+
+use std::fs::{DirEntry, OpenOptions};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use tenure_board_linux::FileFlash;
+use tenure_hal::ResetCause;
+use tenure_kernel::Breadcrumb;
+use tenure_kernel::policy::PolicyKind;
+use tenure_node::{Config, Hub, Owner, Parts};
+use tenure_replay::Tape;
+use tenure_wire::{Address, Label, LabelError, Name, PublicKey};
+
+use super::{Arguments, FLASH, SETTINGS, roomy_kernel};
+use crate::device::deep_sleep;
+use crate::device::link;
+use crate::home::{Home, parse_owner};
+use crate::reach::client::OwnerKeys;
+
+/// The extension of settings that are being written, and take the place of those before.
+const NEXT: &str = "next";
+
+/// The file of a record is its owner's alone: it holds the device's keys.
+const RECORD_MODE: u32 = 0o600;
+
+/// The settings that a data folder remembers.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    name: String,
+    owner_signing_key: String,
+    owner_machine_key: String,
+    #[serde(default = "default_policy")]
+    policy: String,
+    #[serde(default)]
+    memory_bytes: Option<usize>,
+    #[serde(default)]
+    swap_bytes: Option<u32>,
+    #[serde(default)]
+    receipts_every_s: Option<u64>,
+    #[serde(default)]
+    experiments: bool,
+    #[serde(default)]
+    pub(super) discover: Option<bool>,
+    #[serde(default)]
+    pub(super) mesh_own_thread: bool,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    log_to_hub: bool,
+    #[serde(default, skip_serializing_if = "link::Meshing::is_empty")]
+    pub(super) mesh: link::Meshing,
+}
+
+fn default_policy() -> String {
+    PolicyKind::default().to_string()
+}
+
+/// Everything that one start of a device is configured by. A record keeps it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Start {
+    pub(super) settings: Settings,
+    pub(super) sleep: deep_sleep::Sleeping,
+    /// The hub's address and, if it is pinned, its key.
+    pub(super) hub: Option<(Address, Option<PublicKey>)>,
+    /// Retained memory, if the watchdog has started the device.
+    pub(super) bite: Option<Vec<u8>>,
+}
+
+impl Start {
+    /// The node's configuration.
+    ///
+    /// # Errors
+    /// A name, a key or a policy is none.
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
+        let settings = &self.settings;
+        let mut config = Config::new(settings.name.parse()?, owner_in(settings)?);
+        config.kernel = roomy_kernel();
+        config.kernel.policy = settings.policy.parse()?;
+        config.kernel.swap_bytes_max = settings.swap_bytes.unwrap_or(0);
+        if let Some(bytes) = settings.memory_bytes {
+            config.kernel.memory_bytes_max = bytes;
+        }
+        if let Some(seconds) = settings.receipts_every_s {
+            config.receipt_period = Duration::from_secs(seconds);
+        }
+        config.rpc = tenure_rpc::Config::large();
+        config.experiments = settings.experiments;
+        let labels = settings.labels.iter().map(|label| label.parse());
+        config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
+        config.shares_log = settings.log_to_hub;
+        config.log_lines_max = 4096;
+        config.sleep = self.sleep.policy();
+        config.hub = self.hub.clone().map(|(address, key)| Hub { address, key });
+        if let Some(retained) = &self.bite {
+            config.reset_cause = ResetCause::Watchdog;
+            config.breadcrumb = Breadcrumb::from_bytes(retained);
+        }
+        Ok(config)
+    }
+
+    /// Begins a record in a new file at `path`.
+    ///
+    /// # Errors
+    /// There is such a file, or it can't be written; or the mesh's datagrams have a thread of their own, which
+    /// no record can repeat.
+    pub(super) fn record(&self, path: &Path, parts: &mut Parts<FileFlash>) -> anyhow::Result<Tape> {
+        if self.settings.mesh_own_thread {
+            bail!(
+                "a device whose mesh has a thread of its own can't be recorded; add --mesh-own-thread false"
+            );
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(RECORD_MODE);
+        let failed = || format!("can't record in {}", path.display());
+        let file = options.open(path).with_context(failed)?;
+        let settings = serde_json::to_vec(self)?;
+        Tape::begin(Box::new(BufWriter::new(file)), &settings, parts).with_context(failed)
+    }
+}
+
+/// The settings of the folder as the arguments say, and whether the device is yet to be made there ([`make`]). They are
+/// kept when the device is this process's: see [`keep`].
+pub(super) fn settings(
+    folder: &Path,
+    arguments: &Arguments,
+    home: &Home,
+) -> anyhow::Result<(Settings, bool)> {
+    let path = folder.join(SETTINGS);
+    let known = read_settings(folder, &path)?;
+    let name = match (&arguments.name, &known) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(known)) => known.name.clone(),
+        (None, None) => name_of_folder(folder)?.to_string(),
+    };
+    let owner = match (arguments.owner, &known) {
+        (Some(owner), Some(known)) if owner_in(known)? != owner => bail!(
+            "the device in {} belongs to another owner; leave --owner out, or name another folder",
+            folder.display()
+        ),
+        (Some(owner), _) => owner,
+        (None, Some(known)) => owner_in(known)?,
+        (None, None) => OwnerKeys::of(home)?.owner(),
+    };
+    let settings = Settings {
+        name,
+        owner_signing_key: owner.verifying_key.to_string(),
+        owner_machine_key: owner.machine.to_string(),
+        policy: match (arguments.policy, &known) {
+            (Some(policy), _) => policy.to_string(),
+            (None, Some(known)) => known.policy.clone(),
+            (None, None) => default_policy(),
+        },
+        mesh: match &known {
+            Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
+            _ => arguments.meshing.clone(),
+        },
+        experiments: arguments
+            .experiments
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.experiments)),
+        discover: arguments.discover.or(known.as_ref().and_then(|known| known.discover)),
+        mesh_own_thread: arguments
+            .mesh_own_thread
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
+        labels: match &known {
+            Some(known) if arguments.labels.is_empty() => known.labels.clone(),
+            _ => arguments.labels.iter().map(Label::to_string).collect(),
+        },
+        log_to_hub: arguments
+            .log_to_hub
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.log_to_hub)),
+        memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
+        swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
+        receipts_every_s: arguments
+            .receipts_every
+            .map(|span| span.as_secs())
+            .or(known.as_ref().and_then(|one| one.receipts_every_s)),
+    };
+    Ok((settings, known.is_none()))
+}
+
+/// Makes the folder of a new device with its settings, or leaves nothing behind.
+pub(super) fn make(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    let made = std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't make the folder {}", folder.display()))
+        .and_then(|()| keep(folder, settings));
+    if made.is_err() {
+        // Each is empty, or another process uses it by now and it stays.
+        missing.into_iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
+    made
+}
+
+/// Keeps the settings in the folder for the next start, whole or not at all.
+pub(super) fn keep(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let text = toml::to_string(settings)?;
+    let path = folder.join(SETTINGS);
+    if std::fs::read_to_string(&path).ok().as_deref() == Some(&text) {
+        return Ok(());
+    }
+    replace_file(&path, text.as_bytes()).with_context(|| format!("can't write {}", path.display()))
+}
+
+/// Puts a file of these bytes in the place of `path`; after a loss of power there is the one or the other.
+fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let next = path.with_extension(NEXT);
+    let written = std::fs::File::create(&next).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&next, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&next);
+    }
+    written
+}
+
+/// The settings in the folder, if it is a device's; an error if it holds something else.
+fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
+    match std::fs::read_to_string(path) {
+        // A full disk broke off the making of the device.
+        Ok(text) if text.is_empty() && !folder.join(FLASH).exists() => Ok(None),
+        Ok(text) => checked_settings(&text)
+            .map(Some)
+            .with_context(|| format!("{} can't be used; mend it", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let is_others = |file: std::io::Result<DirEntry>| {
+                file.is_ok_and(|file| path.with_extension(NEXT) != file.path())
+            };
+            let holds_something =
+                std::fs::read_dir(folder).is_ok_and(|mut files| files.any(is_others));
+            if holds_something {
+                bail!(
+                    "{} holds other files and is no device's; name a new or empty folder",
+                    folder.display()
+                );
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+}
+
+/// The settings in `text`, if each is what it should be.
+fn checked_settings(text: &str) -> anyhow::Result<Settings> {
+    let settings: Settings = toml::from_str(text)?;
+    let Settings { name, policy, .. } = &settings;
+    name.parse::<Name>().with_context(|| format!("name = `{name}`"))?;
+    policy.parse::<PolicyKind>().with_context(|| format!("policy = `{policy}`"))?;
+    owner_in(&settings).context("the owner's keys")?;
+    Ok(settings)
+}
+
+fn name_of_folder(folder: &Path) -> anyhow::Result<Name> {
+    let last = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    last.and_then(|name| name.parse().ok()).with_context(|| {
+        format!("`{}` is no name for a device; give one with --name", folder.display())
+    })
+}
+
+fn owner_in(settings: &Settings) -> anyhow::Result<Owner> {
+    let text = format!("{}/{}", settings.owner_signing_key, settings.owner_machine_key);
+    parse_owner(&text).map_err(anyhow::Error::msg)
+}

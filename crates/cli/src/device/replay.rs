@@ -1,0 +1,64 @@
+//! `tenure replay`: repeats the run of a device that was recorded, and says where it differs.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::device::process::{recorded_config, show};
+use crate::make::symbols::MachineSymbols;
+use crate::terminal::output::Output;
+
+/// Repeat a run of a device that was recorded with `tenure device --record`.
+///
+/// A device is made of the record, handed the same input at the same time, and compared with the record, output by
+/// output. Its log is shown as it was. Nothing is sent, and the device itself isn't needed.
+///
+/// Example: tenure replay monday.tape
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The record.
+    #[arg(value_name = "FILE")]
+    record: PathBuf,
+}
+
+/// Repeats the run.
+///
+/// # Errors
+/// The record can't be read, or the run differs from it.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let path = arguments.record.display().to_string();
+    let file = File::open(&arguments.record).with_context(|| path.clone())?;
+    let symbols = MachineSymbols::default();
+    let mut config =
+        |settings: &[u8]| recorded_config(settings).map_err(|error| format!("{error:#}"));
+    let replayed =
+        tenure_replay::replay(&mut BufReader::new(file), &mut config, &mut |_, notice| {
+            show(notice, &symbols, output);
+        });
+    let replayed = replayed.context(path)?;
+    let end = match replayed.is_complete {
+        true => "and the flash is the same at the end",
+        false => "where the record breaks off, as the device was killed or still runs",
+    };
+    let span_ms = replayed.until.as_millis();
+    output.line(
+        &format!(
+            "the same run: {} inputs and {} outputs in {}.{:03} s, {end}",
+            replayed.inputs,
+            replayed.outputs,
+            span_ms / 1000,
+            span_ms % 1000
+        ),
+        &serde_json::json!({
+            "event": "replayed",
+            "boots": replayed.boots,
+            "inputs": replayed.inputs,
+            "outputs": replayed.outputs,
+            "until_ms": span_ms,
+            "complete": replayed.is_complete,
+        }),
+    );
+    Ok(())
+}

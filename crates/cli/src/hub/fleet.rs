@@ -1,0 +1,288 @@
+//! `tenure fleet`: a fleet as a file describes it.
+//!
+//! The plan is the difference between the file and the devices as they are at that moment. What the file doesn't
+//! name stays as it is. Leases are signed here, with the owner's key: the hub only says which devices there are.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use tenure_package::Package;
+use tenure_wire::control::{Client as _, MachineStatus, Remove};
+use tenure_wire::{Capabilities, Name, Share, Term, Version};
+
+use crate::home::Home;
+use crate::hub::session::HubSession;
+use crate::machine::grant::{Grant, decide, describe};
+use crate::machine::install::{Terms, held, install};
+use crate::reach::client::{Client, Device};
+use crate::reach::whom::{Where, machines};
+use crate::terminal::output::Output;
+use file::{Fleet, Listed, Wish};
+
+/// How many devices the hub tells in one answer.
+const LISTED_AT_ONCE: usize = 8;
+
+/// Bring a fleet to what a file says of it.
+///
+/// Example: tenure fleet plan fleet.toml
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show what would change, and change nothing.
+    Plan(FileArguments),
+    /// Show what changes, and change it.
+    ///
+    /// A device that can't be reached stays as it is; the same command again brings it there.
+    Apply(FileArguments),
+}
+
+#[derive(clap::Args)]
+struct FileArguments {
+    /// The file.
+    #[arg(default_value = "fleet.toml", value_name = "FILE")]
+    file: PathBuf,
+    /// The hub: HOST:PORT, or HOST:PORT#KEY; by default that of `tenure use`.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    hub: Option<String>,
+}
+
+/// A change of one machine on one device.
+struct Change {
+    machine: Name,
+    /// The machine as it is; none if it is to be installed.
+    known: Option<MachineStatus>,
+    action: Action,
+}
+
+/// A package to be put in the place of a machine.
+struct Installation {
+    /// Its number in the file.
+    package: usize,
+    version: Version,
+    grants: Capabilities,
+    was_granted: Capabilities,
+}
+
+enum Action {
+    Install(Box<Installation>),
+    Remove,
+}
+
+/// Runs `tenure fleet`.
+///
+/// # Errors
+/// The file makes no sense, the hub can't be reached, or a device isn't as the file says in the end.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let (file, applies) = match &arguments.command {
+        Command::Plan(file) => (file, false),
+        Command::Apply(file) => (file, true),
+    };
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
+    let place = Where { device: None, hub: file.hub.clone(), via: None };
+    let mut session = HubSession::open(&mut client, &place, home.owner_key()?)?;
+    let listed = listed(&mut client, &mut session)?;
+    let fleet = Fleet::read(&file.file, &listed, &home)?;
+    let (mut changed, mut failed) = (0_usize, Vec::new());
+    for (name, wishes) in &fleet.wishes {
+        let place = Where { device: Some(name.to_string()), hub: file.hub.clone(), via: None };
+        let done = place.connect(&mut client).and_then(|device| {
+            let mut machine_count = 0;
+            for change in changes(&mut client, &device, wishes, &fleet)? {
+                show(output, name, &change);
+                if applies {
+                    apply(&mut client, &device, &change, &fleet)
+                        .with_context(|| change.machine.to_string())?;
+                }
+                machine_count += 1;
+            }
+            Ok(machine_count)
+        });
+        match done {
+            Ok(machine_count) => changed += machine_count,
+            Err(error) => {
+                let line = format!("! {name}: {error:#}");
+                output.line(
+                    &line,
+                    &json!({ "device": name.as_str(), "error": format!("{error:#}") }),
+                );
+                failed.push(name.to_string());
+            }
+        }
+    }
+    conclude(output, (fleet.wishes.len(), changed, applies), &failed)
+}
+
+/// Says how it went in all.
+fn conclude(
+    output: &Output,
+    (devices, changed, applies): (usize, usize, bool),
+    failed: &[String],
+) -> anyhow::Result<()> {
+    let text = match (changed, applies) {
+        (0, _) => format!("{devices} devices, nothing to change"),
+        (_, true) => format!("{devices} devices, {changed} changes made"),
+        (_, false) => {
+            format!("{devices} devices, {changed} changes; `tenure fleet apply` makes them")
+        }
+    };
+    output.line(
+        &text,
+        &json!({ "devices": devices, "changes": changed, "applied": applies, "failed": failed }),
+    );
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "not all devices are as the file says: {}; run it again once they can be reached",
+        failed.join(", ")
+    )
+}
+
+/// The devices of this user, as the hub lists them.
+fn listed(client: &mut Client, session: &mut HubSession) -> anyhow::Result<Vec<Listed>> {
+    let mut devices = Vec::new();
+    loop {
+        let path = format!("/v1/devices?limit={LISTED_AT_ONCE}&skip={}", devices.len());
+        let answer = session.ask(client, "GET", &path, &[], &[])?;
+        let page: Value = serde_json::from_slice(&answer.body)?;
+        let items = page["items"].as_array().context("the hub's list can't be read")?;
+        for item in items {
+            devices.push(read_listed(item).context("the hub's list can't be read")?);
+        }
+        // A hub that always promises more ends here, too.
+        if page["next"].is_null() || items.is_empty() {
+            return Ok(devices);
+        }
+    }
+}
+
+fn read_listed(item: &Value) -> Option<Listed> {
+    let labels = item["labels"].as_str().unwrap_or("");
+    let labels =
+        labels.split_whitespace().map(|label| label.parse().ok()).collect::<Option<_>>()?;
+    Some(Listed { name: item["device"].as_str()?.parse().ok()?, labels })
+}
+
+/// The changes that are due on a device.
+fn changes(
+    client: &mut Client,
+    device: &Device,
+    wishes: &BTreeMap<Name, Wish>,
+    fleet: &Fleet,
+) -> anyhow::Result<Vec<Change>> {
+    let there = machines(client, device)?;
+    let mut changes = Vec::new();
+    for (machine, wish) in wishes {
+        let known = there.iter().find(|known| known.name == *machine).cloned();
+        let action = match wish {
+            Wish::Absent => known.as_ref().map(|_| Action::Remove),
+            Wish::Present { package, grants } => {
+                wanted(client, device, known.as_ref(), (*package, grants), fleet)
+                    .with_context(|| machine.to_string())?
+            }
+        };
+        if let Some(action) = action {
+            changes.push(Change { machine: machine.clone(), known, action });
+        }
+    }
+    Ok(changes)
+}
+
+/// The installation that brings a machine to its package and rights; none if it has them.
+fn wanted(
+    client: &mut Client,
+    device: &Device,
+    known: Option<&MachineStatus>,
+    (package, grants): (usize, &[Grant]),
+    fleet: &Fleet,
+) -> anyhow::Result<Option<Action>> {
+    let parsed = Package::parse(&fleet.packages[package])?;
+    let was_granted = known.map(|known| held(client, device, known)).transpose()?;
+    let keeps = [Grant::Same];
+    // Without a word on rights a machine keeps those that it has, and a new one gets none.
+    let grants = match (grants.is_empty(), known.is_some()) {
+        (false, _) => grants,
+        (true, true) => &keeps,
+        (true, false) => &[Grant::None],
+    };
+    let grants = decide(grants, &parsed.manifest().capabilities, was_granted.as_ref())?;
+    let was_granted = was_granted.unwrap_or_default();
+    let is_there = known.is_some_and(|known| known.digest == parsed.digest())
+        && are_same(&grants, &was_granted);
+    let version = parsed.manifest().version;
+    let installation = Installation { package, version, grants, was_granted };
+    Ok((!is_there).then(|| Action::Install(Box::new(installation))))
+}
+
+/// Whether two lists of rights are the same, in whatever order.
+fn are_same(one: &Capabilities, other: &Capabilities) -> bool {
+    one.within(other) == *one && other.within(one) == *other
+}
+
+/// Prints a change: `+` for a machine that comes, `~` for one that changes, `-` for one that goes.
+fn show(output: &Output, device: &Name, change: &Change) {
+    let machine = &change.machine;
+    let was = change.known.as_ref().map(|known| known.version);
+    let (sign, text, to) = match &change.action {
+        Action::Remove => ("-", format!("{machine} on {device}: removed"), None),
+        Action::Install(installation) => {
+            let Installation { version, grants, was_granted, .. } = &**installation;
+            let from = was.map_or_else(String::new, |was| format!("{was} to "));
+            let rights = match are_same(grants, was_granted) {
+                true => String::new(),
+                false => {
+                    format!("; granted: {} (was: {})", describe(grants), describe(was_granted))
+                }
+            };
+            let sign = if was.is_some() { "~" } else { "+" };
+            (sign, format!("{machine} on {device}: {from}{version}{rights}"), Some(version))
+        }
+    };
+    output.line(
+        &format!("{sign} {text}"),
+        &json!({
+            "change": match sign { "+" => "install", "~" => "update", _ => "remove" },
+            "device": device.as_str(),
+            "machine": machine.as_str(),
+            "version_before": was,
+            "version": to,
+        }),
+    );
+}
+
+fn apply(
+    client: &mut Client,
+    device: &Device,
+    change: &Change,
+    fleet: &Fleet,
+) -> anyhow::Result<()> {
+    let known = change.known.as_ref();
+    match &change.action {
+        Action::Remove => {
+            let remove = Remove { machine: change.machine.clone(), for_good: false };
+            client.at(&device.route).remove(remove)?;
+        }
+        Action::Install(installation) => {
+            let Installation { package, grants, .. } = &**installation;
+            let terms = Terms {
+                name: Some(change.machine.clone()),
+                grants: grants.clone(),
+                share: known.map_or(Share::default(), |known| known.share),
+                term: known.map_or(Term::default(), |known| known.term),
+            };
+            let bytes = &fleet.packages[*package];
+            install((client, device), bytes, known, &terms, &Output::silent())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! `tenure login`: opens a hub's pages, and makes tokens for programs.
+
+use tenure_wire::Name;
+use tenure_wire::hub::{Access, Pass, Receipts, Scope, Taken, function};
+
+use crate::home::Home;
+use crate::hub::session::ask;
+use crate::reach::client::Client;
+use crate::reach::whom::Where;
+use crate::terminal::output::Output;
+
+/// The most receipts of one call: 7 of the longest fit.
+const RECEIPTS_PER_CALL: usize = 7;
+
+/// Sign in to a hub's pages with your key, or make a token for a program.
+///
+/// Prints an address that opens the pages in a browser, once, within two minutes. The key stays here: the hub
+/// gets a signature that is good in this session alone.
+///
+/// Example: tenure login --hub hub.example:7369
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The hub: HOST:PORT, or HOST:PORT#KEY; by default that of `tenure use`.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    hub: Option<String>,
+    /// Sign in as a tenant, to see your machines' receipts and bills on others' devices.
+    #[arg(long)]
+    tenant: bool,
+    /// Make a token of that name for a program instead, and print it. It opens the API, as a bearer token.
+    #[arg(long, value_name = "NAME")]
+    token: Option<Name>,
+    /// For how many days the token is good.
+    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "token", value_parser = clap::value_parser!(u16).range(1..=366))]
+    days: u16,
+    /// The doors that the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
+    /// (pushes them), `rollouts`, `passes` (ends sign-ins); several with commas between.
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        default_value = "read,receipts",
+        value_delimiter = ',',
+        requires = "token"
+    )]
+    scope: Vec<Scope>,
+}
+
+/// Runs `tenure login`.
+///
+/// # Errors
+/// The hub can't be reached, or refuses.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
+    let place = Where { device: None, hub: arguments.hub.clone(), via: None };
+    let route = place.hub_route(&mut client)?;
+    let key = if arguments.tenant { home.tenant_key()? } else { home.owner_key()? };
+    let access = match &arguments.token {
+        Some(name) => {
+            let (days, scopes) = (arguments.days, arguments.scope.clone());
+            Access::Token { name: name.clone(), days, scopes }
+        }
+        None => Access::Page,
+    };
+    let request = tenure_hub_server::sign_in_request(&key, route.key, client.own_key(), access);
+    let Pass { secret, url } = ask(&mut client, &route, function::SIGN_IN, &request)?;
+    if arguments.token.is_some() {
+        let text = format!("{secret}\n  good for {} days at {url}/v1/", arguments.days);
+        let object = serde_json::json!({ "token": secret, "url": url, "days": arguments.days });
+        output.line(&text, &object);
+    } else {
+        let address = format!("{url}/sign-in?code={secret}");
+        let text = format!("open this address within two minutes; it is good once:\n  {address}");
+        output.line(&text, &serde_json::json!({ "address": address, "code": secret, "url": url }));
+    }
+    Ok(())
+}
+
+/// Hands receipts in at the hub, which keeps them.
+///
+/// # Errors
+/// The hub can't be reached, or refuses one.
+pub(crate) fn hand_in(
+    client: &mut Client,
+    place: &Where,
+    receipts: &[Vec<u8>],
+) -> anyhow::Result<Taken> {
+    let route = place.hub_route(client)?;
+    let mut sum = Taken::default();
+    for some in receipts.chunks(RECEIPTS_PER_CALL) {
+        let some = Receipts { receipts: some.to_vec() };
+        let taken: Taken = ask(client, &route, function::TAKE_RECEIPTS, &some)?;
+        sum.new += taken.new;
+        sum.known += taken.known;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,319 @@
+//! `tenure hub`: the directory as a process.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
+use tenure_hal::{Clock as _, Link as _, UnixTime};
+use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
+use tenure_hub_server::{Database, Pages};
+use tenure_wire::console::LISTENS_ON;
+use tenure_wire::{Address, VerifyingKey};
+
+use crate::home::Home;
+use crate::hub::receipts::read_tariff;
+use crate::reach::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of, listener_at};
+use crate::terminal::output::Output;
+use crate::terminal::stop::Stop;
+
+/// The database of a hub.
+const DATABASE: &str = "hub.sqlite";
+/// The flash file in which earlier versions kept their records.
+const FLASH: &str = "hub.flash";
+/// The name of that file once its records are in the database.
+const FLASH_IMPORTED: &str = "hub.flash.imported";
+/// The bytes of a page of the database.
+const PAGE_BYTES: u64 = 4096;
+/// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
+/// at it and the wait.
+const NAP: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Run a hub: the directory in which devices register and find one another.
+///
+/// Devices pin its key if they are told ADDR#KEY. Say whose devices it lists: whoever can reach a hub that is
+/// open to all can put devices there, within a quota of each owner and each host.
+///
+/// Example: tenure hub --data hub --owner own --listen 127.0.0.1:7369
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Backup(BackupArguments),
+    VerifyAudit(VerifyArguments),
+}
+
+/// Copy the database of a hub that may be running to a new file.
+///
+/// The copy is of one moment, and holds the hub's seed: keep it as you keep the hub. To go back to it, stop the
+/// hub, put the copy in the place of `hub.sqlite` and delete `hub.sqlite-wal`.
+///
+/// Example: tenure hub backup --data hub --to hub-2026-11-22.sqlite
+#[derive(clap::Args)]
+struct BackupArguments {
+    /// The hub's folder.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// The file to make.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Check that nobody changed the audit log of a hub or of a backup.
+///
+/// Prints its last number and hash. Keep both elsewhere: entries that were cut off at the end show only by them.
+///
+/// Example: tenure hub verify-audit hub-2026-11-22.sqlite
+#[derive(clap::Args)]
+struct VerifyArguments {
+    /// The database: a backup, or the `hub.sqlite` of a hub.
+    database: PathBuf,
+}
+
+/// The arguments of a hub that runs.
+#[derive(clap::Args)]
+struct RunArguments {
+    /// The folder that holds the hub; made if it isn't there.
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
+    /// The most MiB that the database takes; beyond it, writes are refused as on a full disk.
+    #[arg(long, value_name = "MIB", default_value = "4096", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    disk_max: u64,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
+    listen: String,
+    /// Serve pages and an API over HTTP there, to whom signs in with `tenure login`. For other computers put a
+    /// proxy with TLS before it, and name its address with --pages-url.
+    #[arg(long, value_name = "ADDR")]
+    pages: Option<SocketAddr>,
+    /// The address under which browsers reach the pages.
+    #[arg(long, value_name = "URL", requires = "pages")]
+    pages_url: Option<String>,
+    /// The prices of bills on the pages, as `tenure bill` takes them.
+    #[arg(long, value_name = "FILE", requires = "pages")]
+    tariff: Option<PathBuf>,
+    /// List only devices of this owner: a signing key, as `tenure key --own` prints it, or `own` for your own;
+    /// may be repeated.
+    #[arg(long, value_name = "KEY", required_unless_present = "open")]
+    owner: Vec<Whose>,
+    /// List anybody's devices.
+    #[arg(long, conflicts_with = "owner")]
+    open: bool,
+    /// With --open, the most devices of one owner, and of one host.
+    #[arg(long, value_name = "COUNT", requires = "open")]
+    quota: Option<usize>,
+}
+
+/// Whose devices a hub lists.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    /// Those of the user who starts it.
+    Own,
+    /// Those of the owner with this key.
+    Key(VerifyingKey),
+}
+
+impl std::str::FromStr for Whose {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Self::Own),
+            key => key.parse().map(Self::Key).map_err(|error| format!("`own`, or a key: {error}")),
+        }
+    }
+}
+
+/// Runs `tenure hub` until it is told to stop.
+///
+/// # Errors
+/// The folder isn't a hub's, the address is taken, or the flash fails.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    match &arguments.command {
+        Some(Command::Backup(backup)) => back_up(backup, output),
+        Some(Command::VerifyAudit(verify)) => verify_audit(verify, output),
+        None => serve(&arguments.run, output),
+    }
+}
+
+fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let config = config(arguments)?;
+    // A port that is in use leaves no folder behind.
+    let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
+    let listener = arguments.pages.map(listener_at).transpose().context("no pages")?;
+    let mut database = open_database(arguments)?;
+    let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+    let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
+    // Before anybody asks by the pages: the silence until now proves nothing.
+    let running = database.running();
+    running.hear(unix_time().seconds);
+    let pages = listener.map(|listener| serve_pages(listener, arguments, &database)).transpose()?;
+    database.admit(config.owners.clone(), pages.clone());
+    let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+    let mut hub = Hub::open(config, database, &mut moment)?;
+    announce(&hub, &link, pages.as_deref(), output);
+    let mut datagram = vec![0; 65_536];
+    while !stop.is_requested() {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = link.receive(&mut datagram)? else { break };
+            let mut moment =
+                Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+            hub.receive(&mut moment, from.into(), &datagram[..length]);
+        }
+        let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+        hub.poll(&mut moment);
+        running.hear(moment.unix_time.seconds);
+        running.tell_fullness(&hub.fullness());
+        while let Some((to, datagram)) = hub.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = link.send(&to, &datagram);
+            }
+        }
+        while let Some(notice) = hub.notice() {
+            show(&notice, output);
+        }
+        let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
+        link.wait(until.min(NAP))?;
+    }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    Ok(())
+}
+
+fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
+    let key_of = |whose: &Whose| match whose {
+        Whose::Own => Ok(Home::from_environment()?.owner_key()?.verifying_key()),
+        Whose::Key(key) => Ok(*key),
+    };
+    let owners = arguments.owner.iter().map(key_of).collect::<anyhow::Result<_>>()?;
+    let mut config = Config { owners, ..Config::default() };
+    if let Some(quota) = arguments.quota {
+        config.devices_per_owner_max = quota;
+        config.devices_per_host_max = quota;
+    }
+    Ok(config)
+}
+
+/// Starts the pages; returns their address.
+fn serve_pages(
+    listener: TcpListener,
+    arguments: &RunArguments,
+    database: &Database,
+) -> anyhow::Result<String> {
+    let folder = folder(arguments)?;
+    let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
+    let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
+    let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    let (path, running) = (folder.join(DATABASE), database.running());
+    let address =
+        tenure_hub_server::serve(listener, Pages { database: path, tariff, by_tls, running })
+            .context("can't serve pages")?;
+    Ok(url.unwrap_or_else(|| format!("http://{address}")))
+}
+
+fn folder(arguments: &RunArguments) -> anyhow::Result<&Path> {
+    arguments.data.as_deref().context("say where the hub is with --data")
+}
+
+fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
+    let folder = folder(arguments)?;
+    let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
+    // The lock comes before the database, where a full disk may break off the making of a hub.
+    let is_others = |file: std::io::Result<std::fs::DirEntry>| {
+        file.is_ok_and(|file| file.path() != path.with_extension("lock"))
+    };
+    let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.any(is_others));
+    if holds_something && !path.exists() && !flash.exists() {
+        bail!("{} holds other files and is no hub's; name a new or empty folder", folder.display());
+    }
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't make the folder {}", folder.display()))?;
+    let mut database = Database::open(&path)?;
+    if flash.exists() {
+        import(&mut database, &flash, &folder.join(FLASH_IMPORTED))?;
+    }
+    let pages = arguments.disk_max.saturating_mul(1 << 20) / PAGE_BYTES;
+    database.limit_pages(Some(u32::try_from(pages).unwrap_or(u32::MAX)))?;
+    Ok(database)
+}
+
+/// Takes over the flash file of an earlier version, and renames it. A hub that ended between the two
+/// has the records already.
+fn import(database: &mut Database, flash: &Path, renamed: &Path) -> anyhow::Result<()> {
+    if database.seed()?.is_none() {
+        let file = FileFlash::open(flash, Durability::PowerLoss)?;
+        let mut storage = FlashStorage::open(file, &mut LinuxEntropy)?;
+        let unix_s = LinuxClock::start().unix_time().map_or(0, |time| time.seconds);
+        database.import(&mut storage, unix_s)?;
+    }
+    std::fs::rename(flash, renamed).with_context(|| format!("can't rename {}", flash.display()))
+}
+
+fn back_up(arguments: &BackupArguments, output: &Output) -> anyhow::Result<()> {
+    let from = arguments.data.join(DATABASE);
+    if !from.exists() {
+        bail!("{} holds no hub", arguments.data.display());
+    }
+    Database::back_up(&from, &arguments.to)?;
+    let to = arguments.to.display().to_string();
+    output.line(&format!("backup: {to}"), &serde_json::json!({ "backup": to }));
+    Ok(())
+}
+
+fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<()> {
+    let path = arguments.database.display();
+    match Database::read(&arguments.database)?.verify_audit()? {
+        Ok(Some(last)) => {
+            let (number, hash) = (last.number, last.hash.to_string());
+            let text = format!("{number} entries, unbroken; the last has the hash {hash}");
+            output.line(&text, &serde_json::json!({ "entries": number, "hash": hash }));
+        }
+        Ok(None) => output.line("no entries", &serde_json::json!({ "entries": 0 })),
+        Err(broken) => bail!(
+            "{path}: entry {} doesn't follow the one before it: the log was changed there",
+            broken.number
+        ),
+    }
+    Ok(())
+}
+
+fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&str>, output: &Output) {
+    let (address, key) = (link.address().to_string(), hub.key().to_string());
+    let text =
+        format!("hub {LISTENS_ON} {address}, key {key}\n  for devices: --hub {address}#{key}");
+    let login =
+        pages.map(|url| format!("\n  pages: {url}; sign in with: tenure login --hub {address}"));
+    output.line(
+        &(text + &login.unwrap_or_default()),
+        &serde_json::json!({ "event": "listening", "address": address, "key": key, "pages": pages }),
+    );
+}
+
+fn show(notice: &Notice, output: &Output) {
+    match notice {
+        Notice::Listed { device, address, machines } => output.line(
+            &format!("lists {device} at {address} with {machines} machines"),
+            &serde_json::json!({ "event": "listed", "device": device.as_str(), "address": address.to_string(), "machines": machines }),
+        ),
+        Notice::Refused { refusal, address } => output.line(
+            &format!("refused a record from {address}: {refusal}"),
+            &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string() }),
+        ),
+        Notice::Full(Fullness { table, used, most, times_full }) => output.line(
+            &format!("the table of {table} was full ({most}, and {used} are taken now); {times_full} times since the start"),
+            &serde_json::json!({ "event": "full", "table": table, "used": used, "most": most, "times": times_full }),
+        ),
+        Notice::NotStored { reason } => output.line(
+            &format!("can't store, and refuses what is new: {reason}"),
+            &serde_json::json!({ "event": "not-stored", "reason": reason }),
+        ),
+    }
+}

@@ -1,0 +1,4 @@
+//! The owner's word on keys: other keys for the owner, and those that are trusted no more.
+
+pub mod owner;
+pub mod revoke;

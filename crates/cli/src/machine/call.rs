@@ -1,0 +1,220 @@
+//! `tenure call`: calling a function of a machine.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tenure_rpc::NoResult;
+use tenure_wire::Target;
+use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::printable::printable;
+
+use crate::make::symbols::Site;
+use crate::reach::client::{Client, Route};
+use crate::reach::whom::Where;
+use crate::terminal::output::{Output, hex, tell_of_wait};
+
+/// The pause before a machine that is busy is called again.
+const BUSY_AGAIN: Duration = Duration::from_millis(200);
+
+/// Call a function of a machine and print its result.
+///
+/// The machine is one on the device, or with @ one on any device that the hub knows. The result goes to a file or a pipe
+/// as it is, and to a terminal with a line's end.
+///
+/// Example: tenure call thermostat set 21.5
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The machine: NAME, NAME@DEVICE, #ID or #KEY.
+    machine: Target,
+    /// The function.
+    function: String,
+    /// The parameter, as it is; `-` reads it from standard input. Without it the parameter is null.
+    #[arg(allow_hyphen_values = true)]
+    parameter: Option<OsString>,
+    /// How long to wait, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    timeout: f64,
+    /// The pass of the device's owner, as `tenure pass` wrote it there: with it, --via is a device of that owner. The
+    /// machine has to let you call it.
+    #[arg(long, value_name = "FILE", requires = "via")]
+    pass: Option<PathBuf>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure call`.
+///
+/// # Errors
+/// The machine isn't known, can't be reached, or fails.
+pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
+    let parameter = read_parameter(arguments.parameter.as_deref())?;
+    let function = &arguments.function;
+    if function.is_empty() || function.len() > FUNCTION_BYTES_MAX {
+        bail!("a function's name has 1 to {FUNCTION_BYTES_MAX} bytes");
+    }
+    let timeout = Duration::try_from_secs_f64(arguments.timeout)
+        .context("--timeout takes a number of seconds, as in --timeout 2.5")?;
+    let (place, machine) = (&arguments.place, &arguments.machine);
+    let route = match &arguments.pass {
+        Some(pass) => place.machine_by_pass(client, machine, pass)?,
+        None => place.machine(client, machine)?,
+    };
+    let result = call(client, (&route, machine), (function.as_str(), parameter), timeout)?;
+    print(result.as_deref(), output);
+    Ok(())
+}
+
+/// Calls a function; while the machine, or the way to it, has no room for another call, again and again until
+/// `timeout` is over.
+fn call(
+    client: &mut Client,
+    (route, machine): (&Route, &Target),
+    (function, parameter): (&str, Option<Vec<u8>>),
+    timeout: Duration,
+) -> anyhow::Result<Option<Vec<u8>>> {
+    let begun = Instant::now();
+    let mut is_told = false;
+    loop {
+        let left = timeout.saturating_sub(begun.elapsed());
+        let (failure, words) = match client.call_and_hear(route, function, parameter.clone(), left)
+        {
+            Ok(result) => return Ok(result),
+            Err(failure) => failure,
+        };
+        if failure == NoResult::Busy && begun.elapsed() + BUSY_AGAIN < timeout {
+            if !std::mem::replace(&mut is_told, true) {
+                tell_of_wait(&format!("{machine} is busy"));
+            }
+            client.pause(BUSY_AGAIN)?;
+            continue;
+        }
+        let is_gone = failure == NoResult::Deadline && !client.is_there(route);
+        let failure = if is_gone { NoResult::Unreachable } else { failure };
+        return Err(explain(failure, &words, machine, function));
+    }
+}
+
+fn read_parameter(argument: Option<&OsStr>) -> anyhow::Result<Option<Vec<u8>>> {
+    let parameter = match argument {
+        Some(argument) if argument == "-" => {
+            let mut bytes = Vec::new();
+            let limit = PARAMETER_BYTES_MAX as u64 + 1;
+            std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
+            Some(bytes)
+        }
+        argument => argument.map(|bytes| bytes.as_bytes().to_vec()),
+    };
+    if parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX) {
+        bail!("the parameter is over the limit of {PARAMETER_BYTES_MAX} bytes; send it in parts");
+    }
+    Ok(parameter)
+}
+
+fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> anyhow::Error {
+    anyhow::Error::msg(match failure {
+        NoResult::Execution if !words.is_empty() => {
+            format!("`{function}` failed: {}{}", printable(words), log_of_fault(words, machine))
+        }
+        NoResult::Execution => {
+            format!("`{function}` failed: execution error; see `tenure log {machine}`")
+        }
+        NoResult::NoSuchFunction => {
+            format!("{machine} has no function `{function}`; see what it has with `tenure list`")
+        }
+        NoResult::NoSuchMachine => {
+            format!("{machine} is not on its device any more; the call was not executed")
+        }
+        NoResult::AllegedlyGone => format!(
+            "somebody at its device's address says that {machine} is not there any more; that needn't \
+             be the device, and the call may have been executed"
+        ),
+        NoResult::Denied => format!(
+            "{machine} doesn't let you call it: you aren't its owner, and its lease names no \
+             machine of yours"
+        ),
+        NoResult::Busy => format!("{machine} is busy: its queue is full; try again"),
+        NoResult::Unreachable => {
+            format!(
+                "the device of {machine} doesn't answer; is it running? The call may have been executed"
+            )
+        }
+        NoResult::Deadline => {
+            format!("{machine} gave no answer in time; it may still run (see --timeout)")
+        }
+        NoResult::Stopped { again_in } => format!(
+            "{machine} was stopped for a fault and starts again in {:.1} s; the call wasn't executed: \
+             try again then, or give it more time by --timeout; why, says `tenure log {machine}`",
+            again_in.as_secs_f32()
+        ),
+        NoResult::Banned => format!(
+            "{machine} is banned for repeated faults; the call wasn't executed. Why, says `tenure log \
+             {machine}`; its owner lifts that by `tenure unban {machine}`, or by installing a better one"
+        ),
+        NoResult::Halted => format!(
+            "{machine} was stopped by its owner: `tenure start {machine}` starts it again; a call that it \
+             was serving may have been executed in part"
+        ),
+        NoResult::Overspent if !words.is_empty() => {
+            format!(
+                "`{function}` was stopped: {}{}",
+                printable(words),
+                log_of_fault(words, machine)
+            )
+        }
+        NoResult::Overspent => format!(
+            "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
+             has; see `tenure inspect --installed` and `tenure log {machine}`"
+        ),
+        NoResult::Asleep { again_in } => format!(
+            "the device of {machine} sleeps and wakes in {:.1} s; a call that had begun goes on then: \
+             give it more time by --timeout, or look before you call again",
+            again_in.as_secs_f32()
+        ),
+        failure => format!("{machine}: {failure}"),
+    })
+}
+
+/// The command that shows functions and lines of a fault's places, if `words` name one.
+fn log_of_fault(words: &str, machine: &Target) -> String {
+    let named = Site::in_text(words).is_some();
+    let hint = format!("; `tenure log {machine} --package FILE` names functions and source lines");
+    if named { hint } else { String::new() }
+}
+
+fn print(result: Option<&[u8]>, output: &Output) {
+    let text = result.map(std::str::from_utf8);
+    if output.is_json() {
+        let object = match (result, text) {
+            (None, _) => serde_json::json!({ "result": null }),
+            (_, Some(Ok(text))) => serde_json::json!({ "result": text }),
+            (Some(bytes), _) => serde_json::json!({ "result_hex": hex(bytes) }),
+        };
+        return output.line("", &object);
+    }
+    match (result, text) {
+        (None, _) => {}
+        (_, Some(Ok(text))) => output.words(text),
+        (Some(bytes), _) => output.bytes(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_that_anybody_may_have_sent_is_not_told_as_a_fact() {
+        let words = |failure| {
+            let machine: Target = "lamp".parse().unwrap();
+            explain(failure, "", &machine, "toggle").to_string()
+        };
+        let alleged = words(NoResult::AllegedlyGone);
+        assert!(alleged.contains("somebody") && alleged.contains("may have been executed"));
+        assert!(words(NoResult::Unreachable).contains("may have been executed"));
+        assert!(words(NoResult::NoSuchMachine).contains("was not executed"));
+    }
+}

@@ -1,0 +1,182 @@
+//! `tenure build`: compiles a machine project, packs it and signs the package.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use tenure_package::{CodeKind, Package};
+
+use crate::home::Home;
+use crate::make::c_project;
+use crate::make::compiled;
+use crate::make::module::Module;
+use crate::make::native;
+use crate::make::pack::{CompiledCode, Linked, pack};
+use crate::make::project_file::{Code, Language, ProjectFile};
+use crate::make::rust_project;
+use crate::make::sdk;
+use crate::make::symbols::{debug_path, names};
+use crate::terminal::output::Output;
+
+/// Compile a machine project, pack it and sign the package with the tenant's key.
+#[derive(clap::Args)]
+#[command(after_help = "Example: tenure build apps/hello -o hello.tenure")]
+pub struct Arguments {
+    /// The project's folder.
+    #[arg(default_value = ".")]
+    project: PathBuf,
+    /// Where to write the package; by default to NAME.tenure in the project's folder.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Compile the wasm for these processors besides (rv32, thumb); boards with memory protection run that, and
+    /// all others interpret.
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = processor)]
+    compile: Vec<CodeKind>,
+}
+
+fn processor(name: &str) -> Result<CodeKind, String> {
+    let kinds = [CodeKind::Rv32, CodeKind::Thumb];
+    let found = kinds.into_iter().find(|kind| kind.as_str() == name);
+    found.ok_or_else(|| "wasm is compiled for rv32 and thumb".to_owned())
+}
+
+/// A package that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Runs `tenure build`.
+///
+/// # Errors
+/// The project is not well formed, doesn't compile, or no compiler is there; the error says which.
+pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Result<()> {
+    let to = arguments.output.as_deref();
+    let built = build_for(&arguments.project, to, home, &arguments.compile)?;
+    let package = Package::parse(&built.bytes)?;
+    let (manifest, code_bytes) = (package.manifest(), package.code_bytes());
+    let compiled_bytes: usize =
+        package.compiled_kinds().filter_map(|kind| package.compiled(kind)).map(<[u8]>::len).sum();
+    if output.is_json() {
+        let report = serde_json::json!({
+            "package": built.path,
+            "name": manifest.name,
+            "version": manifest.version,
+            "digest": package.digest().to_string(),
+            "tenant": package.tenant().to_string(),
+            "exports": manifest.exports,
+            "code": manifest.code,
+            "code_bytes": code_bytes,
+            "compiled": package.compiled_kinds().collect::<Vec<_>>(),
+            "compiled_bytes": compiled_bytes,
+        });
+        output.line("", &report);
+    } else {
+        let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
+        let (path, kinds) = (built.path.display(), kinds.join(" and "));
+        let (offers, digest) = (manifest.exports.join(", "), package.digest());
+        let compiled: Vec<_> = package.compiled_kinds().map(CodeKind::as_str).collect();
+        let compiled = match compiled.is_empty() {
+            true => String::new(),
+            false => {
+                format!("\n  compiled  {compiled_bytes} bytes, {}", compiled.join(" and "))
+            }
+        };
+        output.line(
+            &format!(
+                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}\n  digest  {digest}"
+            ),
+            &serde_json::Value::Null,
+        );
+    }
+    Ok(())
+}
+
+/// Builds the project in `folder` and writes its package to `output`, or to NAME.tenure in the
+/// folder, and what debuggers want to know to NAME.debug.wasm and NAME.KIND.elf beside it.
+///
+/// # Errors
+/// As [`run`].
+pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Result<Built> {
+    build_for(folder, output, home, &[])
+}
+
+/// As [`build`], with the wasm compiled for processors of these kinds besides.
+fn build_for(
+    folder: &Path,
+    output: Option<&Path>,
+    home: &Home,
+    processors: &[CodeKind],
+) -> anyhow::Result<Built> {
+    let project = ProjectFile::read(folder)?;
+    sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
+    let default = || folder.join(format!("{}.tenure", project.name));
+    let path = output.map_or_else(default, Path::to_path_buf);
+    // The package has neither names nor DWARF: who explains a fault finds them beside it.
+    let mut code = Vec::new();
+    let mut beside = Vec::new();
+    for kind in &project.code {
+        let (one, program, debug_path) = match kind {
+            CodeKind::WebAssembly => {
+                let (wasm, linked) = compile_wasm(folder, &project)?;
+                let module = fs::read(&wasm);
+                let module = module.with_context(|| format!("can't read {}", wasm.display()))?;
+                let code = CompiledCode::module(Module::read(&module)?, linked, names(&module));
+                (code, module, debug_path(&path))
+            }
+            kind => {
+                let program = native::build(folder, &project, *kind)?;
+                let code = CompiledCode::native(native::binary(&program, *kind)?)?;
+                (code, program.file, path.with_extension(format!("{kind}.elf")))
+            }
+        };
+        code.push(one);
+        beside.push((debug_path, program));
+    }
+    let mut faster = Vec::new();
+    for kind in processors {
+        let wasm = code.iter().find_map(CompiledCode::wasm);
+        let wasm = wasm.context("`--compile` compiles wasm, and the project's `code` has none")?;
+        let files = folder.join("target").join(format!("compiled-{kind}"));
+        faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
+    }
+    let bytes = pack(&project, code, faster, &home.tenant_key()?)?;
+    for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
+        fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    }
+    Ok(Built { path, bytes })
+}
+
+/// The package at `path`; a project's folder is built first.
+///
+/// # Errors
+/// The project doesn't build.
+pub fn package_at(path: &Path, home: &Home) -> anyhow::Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    Ok(build(path, None, home)?.path)
+}
+
+/// Compiles a project to wasm; gives the module's path, and how its memory was made.
+fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, Linked)> {
+    let linked = |exact_memory| if exact_memory { Linked::Exactly } else { Linked::InPages };
+    match project.written()? {
+        Code::In(Language::Rust) => {
+            let (wasm, exact_memory) = rust_project::compile(folder, project)?;
+            Ok((wasm, linked(exact_memory)))
+        }
+        Code::In(Language::C) => {
+            let (wasm, exact_memory) = c_project::compile(folder, project)?;
+            Ok((wasm, linked(exact_memory)))
+        }
+        Code::Made(path) => {
+            let path = folder.join(path);
+            anyhow::ensure!(path.is_file(), "there is no {}; make it first", path.display());
+            Ok((path, Linked::Elsewhere))
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! C and C++ projects: which files they have, and what compiles and links them to a module.
+//!
+//! Each file is compiled for itself, the SDK's once for as long as SDK, compiler and flags stay the same.
+
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::make::project_file::{Library, ProjectFile};
+use crate::make::sdk;
+use crate::make::toolchain::{Clang, Sysroot};
+
+/// The options of every C file.
+pub(crate) const C_FLAGS: [&str; 6] = [
+    "-nostdlib",
+    "-Oz",
+    // For what debuggers want to know; the package doesn't carry it.
+    "-g",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+];
+
+/// A further option for the SDK's files, and for a project's with the small library: the SDK's own
+/// memcpy and the like must not be compiled to calls of themselves.
+pub(crate) const NO_BUILTIN: &str = "-fno-builtin";
+
+/// The further options of every C++ file.
+pub(crate) const CPP_FLAGS: [&str; 4] =
+    ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
+
+/// Further options for the SDK's files with the standard library: the SDK formats its log lines by
+/// its own small snprintf, so that the large one is linked only if the project uses it.
+const SDK_FLAGS: [&str; 2] = ["-Dvsnprintf=tenure_vsnprintf", "-Dsnprintf=tenure_snprintf"];
+
+/// The deepest that folders of sources lie in one another.
+const DEPTH_MAX: usize = 16;
+
+/// Compiles a C or C++ project; gives the module's path, and whether its memory is as small as can be.
+pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
+    let clang = Clang::find()?;
+    let build = Build::new(folder, project, &clang)?;
+    let mut objects = build.sdk()?;
+    for (number, source) in sources(folder, project)?.iter().enumerate() {
+        let object = format!("target/wasm/{number}.o");
+        let mut command = build.clang();
+        if project.build.library == Library::Small {
+            command.arg(NO_BUILTIN);
+        }
+        build.add_language(&mut command, source);
+        command.args(own_flags(project)).arg("-c").arg(source).args(["-o", &object]);
+        if !run(&mut command)? {
+            let advice = match project.build.library {
+                Library::Small => {
+                    "; if a header of the standard library is missing, ask for it in tenure.toml: \
+                     library = \"standard\" below [build]"
+                }
+                Library::Standard => "",
+            };
+            bail!("{} doesn't compile; see what clang says above{advice}", folder.display());
+        }
+        objects.push(object);
+    }
+    let wasm = build.link(&objects)?;
+    Ok((wasm, clang.linker.exact_memory))
+}
+
+/// The flags that the project asks for.
+pub(crate) fn own_flags(project: &ProjectFile) -> impl Iterator<Item = String> {
+    let options = &project.build;
+    let include = options.include.iter().map(|folder| format!("-I{}", folder.display()));
+    let defines = options.defines.iter().map(|define| format!("-D{define}"));
+    include.chain(defines).chain(options.flags.iter().cloned())
+}
+
+/// The project's C files: those it names, or all in `src` and the folders in it, in order.
+pub(crate) fn sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf>> {
+    if !project.build.sources.is_empty() {
+        return Ok(project.build.sources.clone());
+    }
+    let mut found = Vec::new();
+    gather(folder, Path::new("src"), DEPTH_MAX, &mut found)?;
+    if found.is_empty() {
+        bail!("there is no .c or .cpp file in {}/src", folder.display());
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn gather(
+    folder: &Path,
+    below: &Path,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+) -> anyhow::Result<()> {
+    let place = folder.join(below);
+    if depth == 0 {
+        bail!("{} lies too deep", place.display());
+    }
+    let entries =
+        fs::read_dir(&place).with_context(|| format!("can't read {}", place.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            gather(folder, &path, depth - 1, found)?;
+        } else if is_c(&path) || is_cpp(&path) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_c(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "c")
+}
+
+pub(crate) fn is_cpp(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| ["cpp", "cc", "cxx"].iter().any(|one| extension == *one))
+}
+
+/// One build of a project.
+struct Build<'a> {
+    folder: &'a Path,
+    project: &'a ProjectFile,
+    clang: &'a Clang,
+    sysroot: Option<Sysroot>,
+}
+
+impl<'a> Build<'a> {
+    fn new(folder: &'a Path, project: &'a ProjectFile, clang: &'a Clang) -> anyhow::Result<Self> {
+        let target = folder.join("target/wasm");
+        fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+        let sysroot = match project.build.library {
+            Library::Small => None,
+            Library::Standard => Some(Sysroot::find(clang, &target)?),
+        };
+        Ok(Self { folder, project, clang, sysroot })
+    }
+
+    /// The compiler, with what all files have in common.
+    fn clang(&self) -> Command {
+        let mut command = Command::new(&self.clang.program);
+        command.current_dir(self.folder).arg(self.target()).arg("-mbulk-memory").args(C_FLAGS);
+        let headers = if self.sysroot.is_some() { "standard" } else { "include" };
+        command.arg(format!("-I{}/c/{headers}", sdk::FOLDER));
+        command
+    }
+
+    fn target(&self) -> &'static str {
+        if self.sysroot.is_some() { "--target=wasm32-wasip1" } else { "--target=wasm32" }
+    }
+
+    /// The further options of a file's language.
+    fn add_language(&self, command: &mut Command, source: &Path) {
+        if is_cpp(source) {
+            command.args(CPP_FLAGS);
+        }
+        let Some(sysroot) = &self.sysroot else { return };
+        if is_cpp(source) {
+            command.args(["-nostdinc++", "-isystem"]).arg(&sysroot.cpp_headers);
+        }
+        // The computer's own headers are for its own programs.
+        command.arg("-nostdlibinc").arg("-isystem").arg(&sysroot.headers);
+    }
+
+    /// The SDK's object files, made anew if anything that they are made of has changed.
+    fn sdk(&self) -> anyhow::Result<Vec<String>> {
+        let standard = self.sysroot.is_some();
+        let sources: Vec<String> = sdk::c_sources(standard).collect();
+        let object = |number: usize| format!("target/wasm/sdk-{number}.o");
+        let objects: Vec<String> = (0..sources.len()).map(object).collect();
+        let stamp = self.folder.join("target/wasm/sdk.stamp");
+        let wanted = self.fingerprint();
+        let is_there = |object: &String| self.folder.join(object).is_file();
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted)
+            && objects.iter().all(is_there)
+        {
+            return Ok(objects);
+        }
+        for (source, object) in sources.iter().zip(&objects) {
+            let mut command = self.clang();
+            command.arg(NO_BUILTIN);
+            if standard {
+                command.args(SDK_FLAGS);
+            }
+            self.add_language(&mut command, Path::new(source));
+            if !run(command.arg("-c").arg(source).args(["-o", object]))? {
+                bail!("the SDK doesn't compile here; see what clang says above");
+            }
+        }
+        fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
+        Ok(objects)
+    }
+
+    /// Changes with the SDK, the compiler and its words.
+    fn fingerprint(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        sdk::hash(&mut hasher);
+        format!("{:?}", self.clang()).hash(&mut hasher);
+        let modified = fs::metadata(&self.clang.program).and_then(|metadata| metadata.modified());
+        modified.ok().hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    fn link(&self, objects: &[String]) -> anyhow::Result<PathBuf> {
+        let wasm = format!("target/{}.wasm", self.project.name);
+        let mut command = Command::new(&self.clang.program);
+        let mut linker = OsString::from("-fuse-ld=");
+        linker.push(&self.clang.linker.program);
+        command.current_dir(self.folder).args([self.target(), "-nostdlib"]).arg(linker);
+        // Exporting it makes the linker leave it to us when constructors run: once.
+        command.args(["-Wl,--no-entry", "-Wl,--export=__wasm_call_ctors"]);
+        for argument in self.project.link_arguments(self.clang.linker.exact_memory) {
+            command.arg(format!("-Wl,{argument}"));
+        }
+        command.args(objects);
+        if let Some(sysroot) = &self.sysroot {
+            for folder in &sysroot.library_folders {
+                command.arg("-L").arg(folder);
+            }
+            command.args(["-lc++", "-lc++abi", "-lc", "-lm"]).arg(&sysroot.builtins);
+        }
+        if !run(command.args(["-o", &wasm]))? {
+            bail!("{} can't be linked; see what the linker says above", self.folder.display());
+        }
+        Ok(self.folder.join(wasm))
+    }
+}
+
+/// Whether a compiler ended well.
+fn run(command: &mut Command) -> anyhow::Result<bool> {
+    let program = command.get_program().to_owned();
+    let status = command.status();
+    let status = status.with_context(|| format!("can't run {}", Path::new(&program).display()))?;
+    Ok(status.success())
+}

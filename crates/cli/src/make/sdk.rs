@@ -1,0 +1,129 @@
+//! The SDK that machine projects build with, carried in this program.
+//!
+//! Each project has its own copy in `.tenure/sdk`, always that of the `tenure` command that builds
+//! it: no network is needed, paths in the project are relative, and editors find everything.
+
+use std::fs;
+use std::hash::{Hash as _, Hasher};
+use std::io;
+use std::path::Path;
+
+/// Where a project's copy lies.
+pub const FOLDER: &str = ".tenure/sdk";
+
+macro_rules! files {
+    ($($path:literal,)+) => {
+        /// The SDK's files: path and text.
+        const FILES: &[(&str, &str)] =
+            &[$(($path, include_str!(concat!("../../../../sdk/", $path)))),+];
+    };
+}
+
+files! {
+    "c/include/api.h",
+    "c/include/assert.h",
+    "c/include/cassert",
+    "c/include/cerrno",
+    "c/include/cstdio",
+    "c/include/cstddef",
+    "c/include/cstdint",
+    "c/include/cstdlib",
+    "c/include/cstring",
+    "c/include/errno.h",
+    "c/include/new",
+    "c/include/nihilo.h",
+    "c/include/stdio.h",
+    "c/include/stdlib.h",
+    "c/include/string.h",
+    "c/include/tenure.h",
+    "c/include/tenure_host.h",
+    "c/include/tenure_native.h",
+    "c/src/cplusplus.c",
+    "c/src/format.c",
+    "c/src/heap.c",
+    "c/src/nihilo.c",
+    "c/src/standard.c",
+    "c/src/string.c",
+    "c/src/tenure.c",
+    "c/standard/api.h",
+    "c/standard/nihilo.h",
+    "c/standard/tenure.h",
+    "c/standard/tenure_host.h",
+    "c/standard/tenure_native.h",
+    "rust/Cargo.toml",
+    "rust/src/calls.rs",
+    "rust/src/events.rs",
+    "rust/src/export.rs",
+    "rust/src/heap.rs",
+    "rust/src/heap/tests.rs",
+    "rust/src/host.rs",
+    "rust/src/key.rs",
+    "rust/src/lib.rs",
+    "rust/src/log.rs",
+    "rust/src/machine.rs",
+    "rust/src/native.rs",
+    "rust/src/secret.rs",
+    "rust/src/status.rs",
+    "rust/src/timers.rs",
+    "rust/src/tree.rs",
+}
+
+/// Brings the copy in `project` up to date; what is current keeps its time, so that nothing is
+/// compiled anew without need.
+///
+/// # Errors
+/// A file can't be written.
+pub fn install(project: &Path) -> io::Result<()> {
+    for (path, text) in FILES {
+        let path = project.join(FOLDER).join(path);
+        if fs::read_to_string(&path).is_ok_and(|current| current == *text) {
+            continue;
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, text)?;
+    }
+    Ok(())
+}
+
+/// The C files that every C machine is built with, relative to the project: beside the `standard` library,
+/// or with what stands in for it.
+pub fn c_sources(standard: bool) -> impl Iterator<Item = String> {
+    let left_out = if standard { "c/src/string.c" } else { "c/src/standard.c" };
+    FILES
+        .iter()
+        .filter(|(path, _)| path.starts_with("c/") && path.ends_with(".c"))
+        .filter(move |(path, _)| *path != left_out)
+        .map(|(path, _)| format!("{FOLDER}/{path}"))
+}
+
+/// Feeds all of the SDK for C to a hasher, by which a change of it is noticed.
+pub fn hash(hasher: &mut impl Hasher) {
+    FILES.iter().filter(|(path, _)| path.starts_with("c/")).for_each(|file| file.hash(hasher));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_sdk_is_carried() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
+        let mut missing = Vec::new();
+        let mut folders =
+            vec!["c/include".to_owned(), "c/src".into(), "c/standard".into(), "rust/src".into()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(root.join(&folder)).unwrap() {
+                let entry = entry.unwrap();
+                let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(path);
+                } else if !FILES.iter().any(|(carried, _)| *carried == path) {
+                    missing.push(path);
+                }
+            }
+        }
+        assert!(missing.is_empty(), "add to `files!`: {missing:?}");
+    }
+}

@@ -1,0 +1,372 @@
+//! Where in a program's source an offset of its image is: function names and source lines.
+//!
+//! A package carries neither names nor DWARF. `tenure build` leaves both beside it, in
+//! NAME.debug.wasm, which is of use only if its code is the package's, byte for byte. DWARF counts
+//! addresses from the start of the code section's content (WebAssembly tool conventions, "DWARF for
+//! WebAssembly").
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use tenure_package::{CodeKind, Package};
+use tenure_vm::{Limits, SourceMap};
+use tenure_wire::Name;
+use tenure_wire::control::LogLine;
+use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
+
+use crate::make::module::{Module, ModuleError};
+use crate::terminal::trace::{Place, SourceLine};
+
+/// The ending of a package's debug module, instead of `tenure`.
+const DEBUG_EXTENSION: &str = "debug.wasm";
+
+/// Where the debug module of the package at `package` is.
+pub fn debug_path(package: &Path) -> PathBuf {
+    package.with_extension(DEBUG_EXTENSION)
+}
+
+/// A point in an image, as a fault names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The function's index in the module.
+    pub function: u32,
+    /// The offset in the function's image code, in bytes.
+    pub offset: u32,
+    /// Whether the offset is the module's instead, as it is of what ran at native speed.
+    pub in_module: bool,
+}
+
+/// Names and source lines of one package's code.
+pub struct Symbols {
+    map: SourceMap,
+    names: BTreeMap<u32, String>,
+    /// Where the content of the code section begins in the package's module.
+    code_at: u32,
+    lines: Option<addr2line::Context<Section>>,
+}
+
+type Section = EndianArcSlice<LittleEndian>;
+
+/// Why a package's code can't be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolError {
+    /// The package's code is nothing that a device runs.
+    #[error("devices don't run this package's code: {0}")]
+    Code(#[from] tenure_vm::TranslateError),
+    /// The package carries native code alone.
+    #[error("the package carries no wasm")]
+    NoModule,
+    /// The package's code or the debug module isn't well formed.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// The debug module was left by another build.
+    #[error("it belongs to another build of the package; build the package again")]
+    OtherBuild,
+    /// The DWARF in it can't be read.
+    #[error("its debug information can't be read: {0}")]
+    Dwarf(#[from] gimli::Error),
+}
+
+impl From<wasmparser::BinaryReaderError> for SymbolError {
+    fn from(error: wasmparser::BinaryReaderError) -> Self {
+        Self::Module(error.into())
+    }
+}
+
+impl Symbols {
+    /// The facts about a package's code: names of imports and exports, and with its debug module
+    /// all names and the source lines.
+    ///
+    /// # Errors
+    /// See [`SymbolError`].
+    pub fn of(package: &Package<'_>, debug: Option<&[u8]>) -> Result<Self, SymbolError> {
+        let code = package.code(CodeKind::WebAssembly).ok_or(SymbolError::NoModule)?;
+        let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::default())?;
+        let mut sections = Sections::read(code)?;
+        let code_at = sections.code_at;
+        let mut lines = None;
+        if let Some(debug) = debug {
+            if Module::read(debug)?.code != code {
+                return Err(SymbolError::OtherBuild);
+            }
+            sections = Sections::read(debug)?;
+            lines = Some(sections.dwarf(debug)?);
+        }
+        Ok(Self { map, names: sections.names, code_at, lines })
+    }
+
+    /// As [`Self::of`], with the debug module that lies beside the package, if one does.
+    ///
+    /// # Errors
+    /// It is there and can't be used.
+    pub fn beside(path: &Path, package: &Package<'_>) -> anyhow::Result<Self> {
+        let debug_path = debug_path(path);
+        match std::fs::read(&debug_path) {
+            Ok(debug) => Self::of(package, Some(&debug))
+                .with_context(|| format!("can't use {}", debug_path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Self::of(package, None)?)
+            }
+            Err(error) => Err(error).context(format!("can't read {}", debug_path.display())),
+        }
+    }
+
+    /// A function's name, if known.
+    pub fn name(&self, function: u32) -> Option<&str> {
+        self.names.get(&function).map(String::as_str)
+    }
+
+    /// The function and line at `site`.
+    pub fn place(&self, site: Site) -> Place {
+        let function = self.name(site.function).map(str::to_owned);
+        Place { function, lines: self.lines_at(site).unwrap_or_default() }
+    }
+
+    fn lines_at(&self, site: Site) -> Option<Vec<SourceLine>> {
+        let in_module = match site.in_module {
+            true => site.offset,
+            false => self.map.module_offset(site.function, site.offset)?,
+        };
+        let address = u64::from(in_module.checked_sub(self.code_at)?);
+        let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
+        let mut lines = Vec::new();
+        // Damaged debug information could nest without end.
+        const INLINED_MAX: usize = 64;
+        while let Ok(Some(frame)) = frames.next()
+            && lines.len() < INLINED_MAX
+        {
+            let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            let Some(location) = frame.location else { continue };
+            if let (Some(file), Some(line)) = (location.file, location.line) {
+                let function = name.map(Cow::into_owned);
+                lines.push(SourceLine { function, file: file.into(), line });
+            }
+        }
+        Some(lines)
+    }
+}
+
+/// The names of a module's functions, as far as it tells them; none of what is no module.
+pub fn names(module: &[u8]) -> BTreeMap<u32, String> {
+    Sections::read(module).map(|sections| sections.names).unwrap_or_default()
+}
+
+/// The parts of a module beside its code.
+#[derive(Default)]
+struct Sections {
+    names: BTreeMap<u32, String>,
+    code_at: u32,
+    custom: BTreeMap<String, Range<usize>>,
+}
+
+impl Sections {
+    fn read(bytes: &[u8]) -> Result<Self, SymbolError> {
+        let mut sections = Self::default();
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::ImportSection(imports) => {
+                    let mut functions = 0..;
+                    for import in imports {
+                        let import = import?;
+                        if let (TypeRef::Func(_), Some(index)) = (import.ty, functions.next()) {
+                            sections.names.insert(index, import.name.to_owned());
+                        }
+                    }
+                }
+                Payload::ExportSection(exports) => {
+                    for export in exports {
+                        let export = export?;
+                        if export.kind == ExternalKind::Func {
+                            sections.names.insert(export.index, export.name.to_owned());
+                        }
+                    }
+                }
+                Payload::CodeSectionStart { range, .. } => sections.code_at = range.start as u32,
+                Payload::CustomSection(section) => {
+                    if let KnownCustom::Name(names) = section.as_known() {
+                        // A broken name section is as good as none from there on (wasm spec §7.4.1).
+                        let _ = sections.read_names(names);
+                    }
+                    let (start, length) = (section.data_offset(), section.data().len());
+                    sections.custom.insert(section.name().to_owned(), start..start + length);
+                }
+                _ => {}
+            }
+        }
+        Ok(sections)
+    }
+
+    fn read_names(&mut self, names: wasmparser::NameSectionReader<'_>) -> Result<(), SymbolError> {
+        for part in names {
+            let wasmparser::Name::Function(functions) = part? else { continue };
+            for naming in functions {
+                let naming = naming?;
+                // An imported or exported function goes by the name that both sides know.
+                self.names.entry(naming.index).or_insert_with(|| readable(naming.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn dwarf(&self, bytes: &[u8]) -> Result<addr2line::Context<Section>, SymbolError> {
+        let dwarf = Dwarf::load(|id: SectionId| {
+            let range = self.custom.get(id.name()).cloned().unwrap_or_default();
+            let section: Arc<[u8]> = bytes.get(range).unwrap_or_default().into();
+            Ok::<_, gimli::Error>(Section::new(section, LittleEndian))
+        })?;
+        Ok(addr2line::Context::from_dwarf(dwarf)?)
+    }
+}
+
+/// A name as its author wrote it: demangled, and without the hash that Rust's linker adds.
+fn readable(name: &str) -> String {
+    let demangled = addr2line::demangle_auto(Cow::Borrowed(name), None);
+    match demangled.rsplit_once("::h") {
+        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            path.to_owned()
+        }
+        _ => demangled.into_owned(),
+    }
+}
+
+/// The words between the place of a fault and the calls that led to it, as the kernel writes them.
+const CALLED_FROM: &str = ", called from ";
+
+impl Site {
+    /// The site that the text of a fault names, as the kernel writes it.
+    pub fn in_text(text: &str) -> Option<Self> {
+        let (_, site) = text.rsplit_once("in function ")?;
+        let (function, place) = site.split_once(" at ")?;
+        let in_module = place.starts_with("module ");
+        let (_, offset) = place.split_once("offset 0x")?;
+        let offset = offset.split_once(CALLED_FROM).map_or(offset, |(offset, _)| offset);
+        Some(Self {
+            function: function.parse().ok()?,
+            offset: u32::from_str_radix(offset, 16).ok()?,
+            in_module,
+        })
+    }
+
+    /// The site that the text of a fault names, and the calls that led there, innermost first.
+    pub fn trace_in_text(text: &str) -> Vec<Self> {
+        let Some(first) = Self::in_text(text) else { return Vec::new() };
+        let callers = text.rsplit_once(CALLED_FROM).map_or("", |(_, callers)| callers);
+        let callers = callers.split(", ").map_while(|site| site.parse().ok());
+        let in_module = first.in_module;
+        let callers = callers.map(|site: Self| Self { in_module, ..site });
+        std::iter::once(first).chain(callers).collect()
+    }
+}
+
+impl std::str::FromStr for Site {
+    type Err = &'static str;
+
+    /// Reads FUNCTION:OFFSET, as in `12:0x3a`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "a place in the code is FUNCTION:OFFSET, as in 12:0x3a";
+        let (function, offset) = text.split_once(':').ok_or(FORM)?;
+        let offset = match offset.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => offset.parse(),
+        };
+        let function = function.parse().map_err(|_| FORM)?;
+        Ok(Self { function, offset: offset.map_err(|_| FORM)?, in_module: false })
+    }
+}
+
+/// The symbols of machines, by their names.
+#[derive(Default)]
+pub struct MachineSymbols(BTreeMap<Name, Symbols>);
+
+impl MachineSymbols {
+    /// Explains what `machine` does by `symbols` from now on.
+    pub fn insert(&mut self, machine: Name, symbols: Symbols) {
+        self.0.insert(machine, symbols);
+    }
+
+    /// Where the fault happened that a line of the log tells of, and the calls that led there, innermost
+    /// first; empty if it tells of none, or nothing is known of its place.
+    pub fn trace_in(&self, line: &LogLine) -> Vec<Place> {
+        if line.level != "fault" {
+            return Vec::new();
+        }
+        self.trace(&line.machine, &line.message)
+    }
+
+    /// Where a fault of `machine` happened, and the calls that led there, as far as they are known.
+    pub fn trace(&self, machine: &Name, fault: &str) -> Vec<Place> {
+        let Some(symbols) = self.0.get(machine) else { return Vec::new() };
+        let sites = Site::trace_in_text(fault);
+        let mut places: Vec<Place> = sites.into_iter().map(|site| symbols.place(site)).collect();
+        let known = places.iter().rposition(Place::is_known).map_or(0, |last| last + 1);
+        places.truncate(known);
+        places
+    }
+
+    /// Where a fault of `machine` happened.
+    pub fn place(&self, machine: &Name, fault: &str) -> Option<Place> {
+        let place = self.0.get(machine)?.place(Site::in_text(fault)?);
+        place.is_known().then_some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_kernel::{Fault, FaultKind, Limit};
+
+    #[test]
+    fn fault_as_the_kernel_writes_it_names_its_site() {
+        let kind = FaultKind::Trap(tenure_vm::TrapKind::Unreachable);
+        let limit = Some(Limit::Memory { used: 16_000, bytes: 16_384 });
+        let fault = Fault { kind, function: Some(12), offset: Some(0x3a), by_engine: false, limit };
+        let text = format!("stopped while serving `x`: {fault}");
+        assert_eq!(
+            Site::in_text(&text),
+            Some(Site { function: 12, offset: 0x3a, in_module: false })
+        );
+        let text = Fault { by_engine: true, ..fault }.to_string();
+        assert_eq!(
+            Site::in_text(&text),
+            Some(Site { function: 12, offset: 0x3a, in_module: true })
+        );
+        let nowhere = Fault { function: None, offset: None, ..fault };
+        assert_eq!(Site::in_text(&nowhere.to_string()), None);
+        let traced = format!("{text}, called from 9:0x12, 5:0x40");
+        let site = |function, offset| Site { function, offset, in_module: true };
+        let trace = [site(12, 0x3a), site(9, 0x12), site(5, 0x40)];
+        assert_eq!(Site::trace_in_text(&traced), trace);
+        assert_eq!(Site::trace_in_text(&text), trace[..1]);
+        assert_eq!(Site::trace_in_text(&format!("{text}, called from x, 5:0x40")), trace[..1]);
+        for text in ["in function 1", "in function x at offset 0x1", "in function 1 at offset 0xg"]
+        {
+            assert_eq!(Site::in_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn site_on_the_command_line_is_decimal_or_hexadecimal() {
+        assert_eq!("12:0x3a".parse(), Ok(Site { function: 12, offset: 0x3a, in_module: false }));
+        assert_eq!("12:58".parse(), Ok(Site { function: 12, offset: 58, in_module: false }));
+        for text in ["", "12", "12:", ":3", "12:0x", "x:1", "1:2:3"] {
+            assert!(text.parse::<Site>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_lose_what_the_compiler_added() {
+        for (name, plain) in [
+            ("_ZN7machine4stop17h0123456789abcdefE", "machine::stop"),
+            ("machine::stop::h0123456789abcdef", "machine::stop"),
+            ("std::hash", "std::hash"),
+            ("main", "main"),
+        ] {
+            assert_eq!(readable(name), plain);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Where devices, hubs and meshes are found.
+
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
+
+use anyhow::{Context as _, ensure};
+use tenure_board_linux::BindError;
+use tenure_wire::PublicKey;
+
+/// The error of a command whose answer, from the address of a hub, is no hub's.
+pub const UNREADABLE: &str =
+    "what answers there isn't understood: it is no hub, or a hub of another version";
+
+/// The port that hubs listen on unless told otherwise.
+pub const HUB_PORT: u16 = 7369;
+/// The port that devices listen on unless told otherwise.
+pub const DEVICE_PORT: u16 = 7370;
+/// The port that meshes use unless told otherwise.
+pub const MESH_PORT: u16 = 7371;
+
+/// The most datagrams that a hub or a device takes in before it has its turn again, so that a
+/// flood doesn't stop it.
+pub const DATAGRAMS_PER_TURN: usize = 64;
+
+/// The most addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 4;
+
+/// Reads `HOST:PORT`, or `HOST` with `port`; returns the host's first address.
+///
+/// # Errors
+/// The host isn't known.
+pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    Ok(addresses_of(text, port)?[0])
+}
+
+/// Reads `HOST:PORT`, or `HOST` with `port`; returns the first of the host's addresses to which a socket that is bound to
+/// `from` can send.
+///
+/// # Errors
+/// The host isn't known, or has addresses of the other family alone.
+pub fn address_from(from: SocketAddr, text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let addresses = addresses_of(text, port)?;
+    addresses.iter().find(|to| can_send(from, **to)).copied().with_context(|| {
+        let own = if from.is_ipv4() { "IPv4" } else { "IPv6" };
+        format!(
+            "what listens at {from} speaks {own} alone, and `{text}` is at {}; listen at [::]:{}",
+            addresses[0],
+            from.port()
+        )
+    })
+}
+
+/// A listener for connections at `address`.
+///
+/// # Errors
+/// Nobody can listen there.
+pub fn listener_at(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).map_err(|error| BindError { address, error })
+}
+
+/// Whether a socket that is bound to `from` can send to `to`: to its own family, and the one at `[::]` to both.
+pub fn can_send(from: SocketAddr, to: SocketAddr) -> bool {
+    from.is_ipv4() == to.is_ipv4() || from.is_ipv6() && from.ip().is_unspecified()
+}
+
+/// Reads `HOST:PORT`, or `HOST` with `port`; returns all addresses of the host that are to be tried, at least one, in the
+/// system's order (RFC 6724).
+///
+/// # Errors
+/// The host isn't known.
+pub fn addresses_of(text: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
+    let with_port = match text.parse::<Ipv6Addr>() {
+        Ok(ip) => format!("[{ip}]:{port}"),
+        Err(_) if text.contains(':') && !text.ends_with(']') => text.to_string(),
+        Err(_) => format!("{text}:{port}"),
+    };
+    let parts = with_port.rsplit_once(':').filter(|(host, port)| {
+        !host.is_empty() && !host.contains(char::is_whitespace) && port.parse::<u16>().is_ok()
+    });
+    let (host, _) = parts
+        .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))?;
+    let found =
+        with_port.to_socket_addrs().with_context(|| format!("the host `{host}` can't be found"))?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
+            addresses.push(address);
+        }
+    }
+    ensure!(!addresses.is_empty(), "the host `{host}` has no address");
+    Ok(addresses)
+}
+
+/// Reads `HOST:PORT#KEY`, where the key says who is meant; the address alone says where to look.
+///
+/// # Errors
+/// The text after `#` is no key.
+pub fn split_key(text: &str) -> anyhow::Result<(&str, Option<PublicKey>)> {
+    match text.split_once('#') {
+        None => Ok((text, None)),
+        Some((address, key)) => {
+            let key = key.parse().with_context(|| format!("`{key}`, after the #, is no key"))?;
+            Ok((address, Some(key)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_no_address_and_a_host_that_nobody_knows_are_told_apart() {
+        let error = |text| format!("{:#}", address_of(text, 1).unwrap_err());
+        for text in ["", ":", ":80", "host:", "host:http", "a b:80", "host:70000"] {
+            assert!(
+                error(text).ends_with("is no address; write HOST:PORT, as 127.0.0.1:1"),
+                "{text}"
+            );
+        }
+        let unknown = error("nohost.invalid:7370");
+        assert!(unknown.starts_with("the host `nohost.invalid` can't be found: "), "{unknown}");
+        for (text, port) in [("[::1]", 7), ("::1", 7), ("[::1]:5", 5)] {
+            assert_eq!(address_of(text, 7).unwrap(), ([0, 0, 0, 0, 0, 0, 0, 1], port).into());
+        }
+        assert_eq!(address_of("127.0.0.1", 7).unwrap(), "127.0.0.1:7".parse().unwrap());
+    }
+
+    #[test]
+    fn address_that_a_socket_cannot_send_to_is_refused_with_the_way_out() {
+        let from = |text: &str| text.parse::<SocketAddr>().unwrap();
+        for (own, to) in [("127.0.0.1:1", "127.0.0.1"), ("[::]:1", "127.0.0.1"), ("[::1]:1", "::1")]
+        {
+            address_from(from(own), to, 7).unwrap();
+        }
+        let error = address_from(from("0.0.0.0:1"), "::1", 7).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "what listens at 0.0.0.0:1 speaks IPv4 alone, and `::1` is at [::1]:7; listen at [::]:1"
+        );
+        address_from(from("[::1]:1"), "127.0.0.1", 7).unwrap_err();
+    }
+
+    #[test]
+    fn key_after_the_address_is_read_or_refused() {
+        let key = PublicKey([7; 32]);
+        assert_eq!(split_key("attic:7370").unwrap(), ("attic:7370", None));
+        let text = format!("127.0.0.1:1#{key}");
+        assert_eq!(split_key(&text).unwrap(), ("127.0.0.1:1", Some(key)));
+        assert!(split_key("127.0.0.1:1#").is_err() && split_key("127.0.0.1:1#x").is_err());
+    }
+}

@@ -1,0 +1,418 @@
+//! Which device and which machine a command is about.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+use tenure_package::{Pass, PassShown};
+use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
+use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
+use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
+
+use crate::home::Home;
+use crate::reach::client::{Client, Device, LeasedDevice, Route, in_mesh};
+use crate::reach::discovery;
+use crate::reach::network::{DEVICE_PORT, HUB_PORT, UNREADABLE, addresses_of, split_key};
+use crate::reach::pages::gather;
+use crate::reach::place::Place;
+
+/// How long the hub may take to answer.
+const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Where a device is looked for if nobody says: on this computer.
+const HERE: &str = "127.0.0.1:7370";
+/// The device and the hub to use.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Where {
+    /// The device: a name, HOST:PORT, or HOST:PORT#KEY; by default that of `tenure use`, else 127.0.0.1:7370.
+    #[arg(long, value_name = "DEVICE", env = "TENURE_DEVICE")]
+    pub device: Option<String>,
+    /// The hub, which knows where named devices are: HOST:PORT, or HOST:PORT#KEY; by default that of
+    /// `tenure use`. The key that it shows at first is remembered, and another is refused.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    pub hub: Option<String>,
+    /// Reach the device by way of this member of its mesh, one of yours or with --pass of its owner's: HOST:PORT, or a
+    /// name that you met before. The device is then named by --device, and what is said stays between you and it.
+    #[arg(long, value_name = "MEMBER")]
+    pub via: Option<String>,
+}
+
+impl Where {
+    /// The device that `text` says: a name, HOST:PORT or HOST:PORT#KEY.
+    pub fn of(text: &str) -> Self {
+        Self { device: Some(text.to_string()), hub: None, via: None }
+    }
+
+    /// Opens a session with the device.
+    ///
+    /// # Errors
+    /// It isn't known or can't be reached, or isn't this user's.
+    pub fn connect(&self, client: &mut Client) -> anyhow::Result<Device> {
+        if let Some(member) = &self.via {
+            return self.connect_through(client, member);
+        }
+        client.go_directly();
+        let owner = client.keys().signing_key.verifying_key();
+        let place = self.place(client, &owner)?;
+        match (client.device(&place), &place.name) {
+            // It was met before, and has another address by now.
+            (Err(error), Some(name)) if self.hub_text(client).is_none() => {
+                nearby(client, name).ok_or(error)
+            }
+            (device, _) => device,
+        }
+    }
+
+    /// Opens a session with a device that `member` alone hears.
+    fn connect_through(&self, client: &mut Client, member: &str) -> anyhow::Result<Device> {
+        let name = self.device.as_deref().unwrap_or_default().parse::<Name>();
+        let name = name.context("with --via, name the device by the name of its enrolment")?;
+        self.go_through(client, member)?;
+        let query = Query::Device(name.clone());
+        let (record, address) = self.found_through(client, &query, &format!("device `{name}`"))?;
+        let route = Route { key: record.device_machine, address, epoch: Some(record.epoch) };
+        client.device_at(route, Some(&name))
+    }
+
+    /// Lets `client` reach others by way of `member`.
+    fn go_through(&self, client: &mut Client, member: &str) -> anyhow::Result<()> {
+        if client.goes_through() == Some(member) {
+            return Ok(());
+        }
+        let mut to_member = Client::new(&Home::from_environment()?)?;
+        let place = Self { hub: self.hub.clone(), ..Self::of(member) };
+        let device = place.connect(&mut to_member).context("the member of the mesh")?;
+        client.go_through(member, to_member, device.route)
+    }
+
+    /// The proven record of what `query` asks for, and where it is in the mesh.
+    fn found_through(
+        &self,
+        client: &mut Client,
+        query: &Query,
+        what: &str,
+    ) -> anyhow::Result<(DeviceRecord, Address)> {
+        let found = client.find_through(query)?.with_context(|| {
+            format!("the member knows no {what} in its mesh; see `tenure mesh`")
+        })?;
+        let owner = client.keys().signing_key.verifying_key();
+        let record = proven(&found, client, &owner, what)?;
+        Ok((record, found.seen_at))
+    }
+
+    /// Opens a session with a device that this user has leased from `owner`, by default from
+    /// themself.
+    ///
+    /// # Errors
+    /// It isn't known or can't be reached, or isn't that owner's.
+    pub fn connect_as_tenant(
+        &self,
+        client: &mut Client,
+        owner: Option<VerifyingKey>,
+        pass: Option<&Path>,
+    ) -> anyhow::Result<LeasedDevice> {
+        let owner = owner.unwrap_or_else(|| client.keys().signing_key.verifying_key());
+        let route = match (&self.via, pass) {
+            (None, _) => {
+                let place = self.place(client, &owner)?;
+                return client.leased_device(&place, owner);
+            }
+            (Some(member), Some(pass)) => self.go_through_by_pass(client, member, &owner, pass)?.1,
+            // An owner who is its own tenant needs no pass of itself.
+            (Some(member), None) => {
+                let is_own = owner == client.keys().signing_key.verifying_key();
+                ensure!(
+                    is_own,
+                    "another owner's device is reached --via a member with the owner's --pass"
+                );
+                self.connect_through(client, member)?.route
+            }
+        };
+        client.leased_device_at(route, None, owner)
+    }
+
+    /// Lets a tenant's `client` reach the device of a pass of `owner` by way of `member`; returns that device's record
+    /// and the way to its own machine.
+    fn go_through_by_pass(
+        &self,
+        client: &mut Client,
+        member: &str,
+        owner: &VerifyingKey,
+        pass: &Path,
+    ) -> anyhow::Result<(DeviceRecord, Route)> {
+        let home = Home::from_environment()?;
+        let (pass, to) = read_pass(pass, owner)?;
+        let mut to_member = Client::new(&home)?;
+        let place = Self { hub: self.hub.clone(), ..Self::of(member) };
+        let place = place.place(&mut to_member, owner).context("the member of the mesh")?;
+        let device = to_member.leased_device(&place, *owner).context("the member of the mesh")?;
+        let shown = PassShown { pass, caller: to_member.own_key() }.sign(&home.tenant_key()?)?;
+        let record =
+            to_member.at(&device.route).mesh_pass(&shown).context("the member of the mesh")?;
+        let found = in_mesh(record)?;
+        let record = proven(&found, client, owner, "the device of the pass")?;
+        ensure!(
+            record.enrolment.device_key == to.device,
+            "the member gave the record of {}, which is not the device of the pass",
+            record.enrolment.device
+        );
+        let far = &record.enrolment.device;
+        if let Some(Ok(name)) = self.device.as_ref().map(|name| name.parse::<Name>()) {
+            ensure!(name == *far, "the pass is for {far}, and not for {name}");
+        }
+        let epoch = Some(record.epoch);
+        let route = Route { key: record.device_machine, address: found.seen_at, epoch };
+        client.go_through(member, to_member, device.route)?;
+        Ok((record, route))
+    }
+
+    /// The way to a tenant's machine that `target` names, on the device of a pass, by way of a member.
+    ///
+    /// # Errors
+    /// The device of the pass has no such machine, or can't be reached.
+    pub fn machine_by_pass(
+        &self,
+        client: &mut Client,
+        target: &Target,
+        pass: &Path,
+    ) -> anyhow::Result<Route> {
+        let member = self.via.as_deref().context("a pass is for --via")?;
+        let owner = Pass::signer(&read(pass)?)?;
+        let (record, route) = self.go_through_by_pass(client, member, &owner, pass)?;
+        let key = machine_of(&record, target)?;
+        Ok(Route { key, ..route })
+    }
+
+    /// The way to the machine that `target` names: on the device, or with `@` wherever the hub
+    /// says.
+    ///
+    /// # Errors
+    /// No such machine is known.
+    pub fn machine(&self, client: &mut Client, target: &Target) -> anyhow::Result<Route> {
+        match target {
+            Target::Own => bail!("name a machine, as in `tenure call thermostat read`"),
+            Target::Local(name) => {
+                let device = self.connect(client)?;
+                let machines = machines(client, &device)?;
+                let found = machines.iter().find(|machine| machine.name == *name);
+                let machine = found.with_context(|| {
+                    let names = machines.iter().map(|machine| machine.name.as_str());
+                    no_such_machine(name.as_str(), names)
+                })?;
+                Ok(Route { key: machine.key, ..device.route })
+            }
+            // The device itself knows better than the record that has come to the member.
+            Target::Remote { machine, device } if self.via.is_some() => {
+                let place = Self { device: Some(device.to_string()), ..self.clone() };
+                place.machine(client, &Target::Local(machine.clone()))
+            }
+            // Without a hub the device is one that was met before, or is on this network.
+            Target::Remote { machine, device } if self.hub_text(client).is_none() => {
+                let place = Self { device: Some(device.to_string()), ..self.clone() };
+                place.machine(client, &Target::Local(machine.clone()))
+            }
+            Target::Remote { device, .. } => {
+                self.at_hub(client, &Query::Device(device.clone()), target)
+            }
+            Target::Id(id) => self.at_hub(client, &Query::Id(*id), target),
+            Target::Key(key) => self.at_hub(client, &Query::Key(*key), target),
+        }
+    }
+
+    /// Where the device is, and which one is meant. A name stands for the key that a record names which
+    /// `owner` and the device have signed; neither the hub nor an address decides whose it is.
+    ///
+    /// # Errors
+    /// It isn't known, or its record proves nothing.
+    pub fn place(&self, client: &mut Client, owner: &VerifyingKey) -> anyhow::Result<Place> {
+        let text =
+            self.device.as_deref().or(client.known().defaults().0).unwrap_or(HERE).to_string();
+        let Ok(name) = text.parse::<Name>() else {
+            let (address, key) = split_key(&text)?;
+            return Ok(Place { addresses: addresses_of(address, DEVICE_PORT)?, key, name: None });
+        };
+        let own = *owner == client.keys().signing_key.verifying_key();
+        let known = if own { client.known().device(&name)? } else { None };
+        let known = known.map(|(key, address)| Place { key: Some(key), ..address.into() });
+        if self.hub_text(client).is_none() {
+            let place = known.or_else(|| {
+                // A host may have a name that could be a device's.
+                let addresses = addresses_of(&text, DEVICE_PORT).ok()?;
+                Some(Place { addresses, key: None, name: None })
+            });
+            let place = place.or_else(|| {
+                let route = nearby(client, &name).filter(|_| own)?.route;
+                let Address::Udp(address) = route.address else { return None };
+                Some(Place { key: Some(route.key), ..address.into() })
+            });
+            return place.map(|place| Place { name: place.key.map(|_| name), ..place }).context(
+                "no device of that name was met before, and none announces itself on this network; to \
+                 find it, say where the hub is with --hub, or name HOST:PORT",
+            );
+        }
+        let found = match (self.ask_hub(client, &Query::Device(name.clone())), known) {
+            (Ok(Some(found)), _) => found,
+            // A device that was met before needs no hub, nor one that lists it again already.
+            (Ok(None) | Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
+            (Ok(None), None) => bail!(unlisted(&format!("device `{name}`"))),
+            (Err(error), None) => return Err(error),
+        };
+        let record = proven(&found, client, owner, &format!("device `{name}`"))?;
+        if record.enrolment.device != name {
+            bail!("the hub gave the record of {} for `{name}`", record.enrolment.device);
+        }
+        match found.seen_at {
+            Address::Udp(address) => {
+                let key = Some(record.device_machine);
+                Ok(Place { key, name: Some(name), ..address.into() })
+            }
+            other => bail!("the device `{name}` is at {other}, which can't be reached from here"),
+        }
+    }
+
+    /// The record of one of the user's devices, as the hub has it.
+    ///
+    /// # Errors
+    /// No hub is known or answers, or it has no such record that proves itself.
+    pub fn record(&self, client: &mut Client, name: &Name) -> anyhow::Result<DeviceRecord> {
+        let found = self.ask_hub(client, &Query::Device(name.clone()))?;
+        let found = found.with_context(|| unlisted(&format!("device `{name}`")))?;
+        let owner = client.keys().signing_key.verifying_key();
+        proven(&found, client, &owner, &format!("device `{name}`"))
+    }
+
+    /// The way to a machine by its device's record, which must be enrolled by this user.
+    fn at_hub(&self, client: &mut Client, query: &Query, target: &Target) -> anyhow::Result<Route> {
+        let found = match &self.via {
+            Some(member) => {
+                self.go_through(client, member)?;
+                client.find_through(query)?
+            }
+            None => {
+                client.go_directly();
+                self.ask_hub(client, query)?
+            }
+        };
+        let found = found.with_context(|| match target {
+            Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
+            target => unlisted(&format!("machine `{target}`")),
+        })?;
+        let owner = client.keys().signing_key.verifying_key();
+        let record = proven(&found, client, &owner, &format!("`{target}`"))?;
+        if let Target::Remote { device, .. } = target
+            && record.enrolment.device != *device
+        {
+            bail!("the hub gave the record of {} for `{target}`", record.enrolment.device);
+        }
+        let key = machine_of(&record, target)?;
+        Ok(Route { key, address: found.seen_at, epoch: Some(record.epoch) })
+    }
+
+    fn ask_hub(&self, client: &mut Client, query: &Query) -> anyhow::Result<Option<Found>> {
+        let parameter = postcard::to_allocvec(query)?;
+        let route = self.hub_route(client)?;
+        let answer = client
+            .call(&route, directory::RESOLVE, Some(parameter), HUB_TIMEOUT)
+            .with_context(|| format!("the hub at {}", route.address))?;
+        answer.map(|bytes| postcard::from_bytes(&bytes)).transpose().ok().context(UNREADABLE)
+    }
+
+    /// The way to the hub: the one that the user names by its key, or that was there at first.
+    ///
+    /// # Errors
+    /// None is named, it doesn't answer, or it is another one.
+    pub fn hub_route(&self, client: &mut Client) -> anyhow::Result<Route> {
+        let text = self.hub_text(client);
+        let text = text.context("say where the hub is with --hub or TENURE_HUB")?;
+        let (place, named) = split_key(&text)?;
+        let addresses = addresses_of(place, HUB_PORT)?;
+        let (address, identity) = client.identify(&addresses, "hub")?;
+        let key = identity.key.context("what answers there is no hub")?;
+        client.authority().check_hub(&key)?;
+        client.known_mut().met_hub(place, named.as_ref(), &key)?;
+        Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
+    }
+
+    fn hub_text(&self, client: &Client) -> Option<String> {
+        self.hub.as_deref().or(client.known().defaults().1).map(str::to_string)
+    }
+}
+
+/// The user's device `name`, if it announces itself on this network.
+fn nearby(client: &mut Client, name: &Name) -> Option<Device> {
+    let place = |address: SocketAddr| Place { name: Some(name.clone()), ..address.into() };
+    discovery::announced().find_map(|address| client.device(&place(address)).ok())
+}
+
+/// The record that was found, if its device and `owner` signed it, and no newer enrolment is known.
+fn proven(
+    found: &Found,
+    client: &Client,
+    owner: &VerifyingKey,
+    what: &str,
+) -> anyhow::Result<DeviceRecord> {
+    let record = tenure_directory::open(&found.record, client.unix_s())
+        .with_context(|| format!("the record of {what} proves nothing"))?;
+    if record.owner != *owner {
+        bail!("{what} is on a device of another owner");
+    }
+    if *owner == client.keys().signing_key.verifying_key() {
+        client.authority().check_device(&record)?;
+        client.known().check_device(&record)?;
+    }
+    Ok(record)
+}
+
+/// The key of the machine that `target` names on the device of a record.
+fn machine_of(record: &DeviceRecord, target: &Target) -> anyhow::Result<PublicKey> {
+    let is_here = |device: &Name| record.enrolment.device == *device;
+    let wanted = |(name, key): &&(Name, PublicKey)| match target {
+        Target::Local(machine) => name == machine,
+        Target::Remote { machine, device } => name == machine && is_here(device),
+        Target::Id(id) => tenure_crypto::machine_id(key) == *id,
+        Target::Key(wanted) => key == wanted,
+        Target::Own => false,
+    };
+    let (_, key) = record.machines.iter().find(wanted).with_context(|| {
+        let names = record.machines.iter().map(|(name, _)| name.as_str());
+        no_such_machine(&target.to_string(), names)
+    })?;
+    Ok(*key)
+}
+
+/// A pass as it stands in a file, and what it says, if `owner` signed it.
+fn read_pass(path: &Path, owner: &VerifyingKey) -> anyhow::Result<(Vec<u8>, Pass)> {
+    let bytes = read(path)?;
+    let pass = Pass::verify(&bytes, owner).with_context(|| format!("{}", path.display()))?;
+    Ok((bytes, pass))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("can't read {}", path.display()))
+}
+
+/// All machines on a device.
+///
+/// # Errors
+/// The device can't be reached.
+pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<MachineStatus>> {
+    gather("the device lists machines", |skip| {
+        let page: MachineList = client.at(&device.route).list(ListMachines { skip })?;
+        let known = skip as usize + page.machines.len();
+        Ok((page.machines, known < page.total as usize))
+    })
+}
+
+fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = present.collect();
+    if names.is_empty() {
+        return format!(
+            "no machine `{name}`: the device has none yet; install one with `tenure install`"
+        );
+    }
+    format!("the device has no machine `{name}`; it has: {}", names.join(", "))
+}
+
+fn unlisted(what: &str) -> String {
+    format!("the hub knows no {what}; see `tenure list --all`")
+}

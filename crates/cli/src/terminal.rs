@@ -1,0 +1,7 @@
+//! The person or program at the other end of a command: output, questions, and Ctrl-C.
+
+pub mod clock;
+pub mod confirm;
+pub mod output;
+pub mod stop;
+pub mod trace;

@@ -1,0 +1,327 @@
+//! The listed devices, with the orders by which they are found: by machine, by their own machine, by owner, by host, by
+//! the end of their records, and by their place in the list of all machines.
+//!
+//! Invariants:
+//! - Each order has what the table has; the table is changed in [`Listed::put`] and [`Listed::forget`] alone.
+//! - A question takes steps by the logarithm of the number of devices, whatever others list: it looks at no device that
+//!   isn't in its answer, but for those whose records ended since the question before.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use tenure_crypto::machine_id;
+use tenure_directory::{Entry, Table};
+use tenure_wire::directory::{DeviceRecord, ListedMachine, Query, Refusal, SignedRecord};
+use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
+
+use crate::admission::{Host, host_of};
+use crate::ranks::Ranks;
+
+/// The table of devices and its orders.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    table: Table,
+    by_device_machine: Groups<PublicKey>,
+    by_end: Groups<u64>,
+    of_owner: Counts<VerifyingKey>,
+    of_host: Counts<Host>,
+    /// The time at which a record had to be in force to be in the two orders below, in seconds since 1970 UTC.
+    at_unix_s: u64,
+    holders: Groups<(MachineId, VerifyingKey)>,
+    ranks: Ranks,
+    /// The devices that were looked at one after the other.
+    #[cfg(test)]
+    steps: core::cell::Cell<usize>,
+}
+
+/// What the orders have of a device.
+struct Place {
+    owner: VerifyingKey,
+    device_machine: PublicKey,
+    host: Host,
+    expires_unix_s: u64,
+    ids: Vec<MachineId>,
+}
+
+impl Listed {
+    /// No devices yet; `secret` is the hub's alone.
+    pub(crate) fn new(owners: Vec<VerifyingKey>, devices_max: usize, secret: [u8; 32]) -> Self {
+        Self {
+            table: Table::new(owners, devices_max),
+            by_device_machine: Groups::default(),
+            by_end: Groups::default(),
+            of_owner: Counts::default(),
+            of_host: Counts::default(),
+            at_unix_s: 0,
+            holders: Groups::default(),
+            ranks: Ranks::new(secret),
+            #[cfg(test)]
+            steps: core::cell::Cell::new(0),
+        }
+    }
+
+    /// The table, to be asked about one device.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The device of that name, whether its record is in force or not.
+    pub(crate) fn device(&self, name: &Name) -> Option<&Entry> {
+        self.table.device(name)
+    }
+
+    /// As [`Table::restore`].
+    pub(crate) fn restore(
+        &mut self,
+        signed: SignedRecord,
+        seen_at: Address,
+    ) -> Result<(), Refusal> {
+        let record = tenure_directory::open_whenever(&signed)?;
+        self.put(record, signed, seen_at);
+        Ok(())
+    }
+
+    /// Puts a record that was opened and assessed in its place.
+    pub(crate) fn put(&mut self, record: DeviceRecord, signed: SignedRecord, seen_at: Address) {
+        let name = record.enrolment.device.clone();
+        let before = self.device(&name).map(Place::of);
+        self.table.put(record, signed, seen_at);
+        let now = self.device(&name).map(Place::of);
+        self.order(&name, before.as_ref(), now.as_ref());
+    }
+
+    /// Forgets a device.
+    pub(crate) fn forget(&mut self, name: &Name) {
+        let before = self.device(name).map(Place::of);
+        self.table.forget(name);
+        self.order(name, before.as_ref(), None);
+    }
+
+    /// The device that `query` asks for, if its record is in force, for the device whose own machine is `asking`.
+    /// Anybody can list anybody's machine as its own, which proves nothing: where several do, the device of the same
+    /// owner as the asking one's is meant, because the asking one trusts no other.
+    pub(crate) fn find_for(
+        &mut self,
+        asking: &PublicKey,
+        query: &Query,
+        unix_s: u64,
+    ) -> Option<&Entry> {
+        self.go_to(unix_s);
+        let id = match query {
+            Query::Device(name) => {
+                return self.device(name).filter(|entry| entry.is_in_force(unix_s));
+            }
+            Query::Id(id) => *id,
+            Query::Key(key) => machine_id(key),
+        };
+        let asking = self.by_device_machine.of(*asking).next().and_then(|name| self.device(name));
+        let owner = asking.map(|entry| entry.record.owner);
+        let trusted = owner.and_then(|owner| self.holder(query, id, owner..=owner));
+        trusted.or_else(|| self.holder(query, id, VerifyingKey([0; 32])..=VerifyingKey([255; 32])))
+    }
+
+    /// The first device of those owners that lists that machine. A key's id is shorter than the key.
+    fn holder(
+        &self,
+        query: &Query,
+        id: MachineId,
+        owners: core::ops::RangeInclusive<VerifyingKey>,
+    ) -> Option<&Entry> {
+        let (first, last) = owners.into_inner();
+        let names = self
+            .holders
+            .since((id, first))
+            .take_while(|((of, owner), _)| *of == id && *owner <= last);
+        let names = names.inspect(|_| self.step());
+        names.filter_map(|(_, name)| self.device(name)).find(|entry| entry.holds(query))
+    }
+
+    /// So many machines of devices whose records are in force, by device and name, after the first `skip` of them; and
+    /// how many there are in all.
+    pub(crate) fn machines(
+        &mut self,
+        skip: usize,
+        count: usize,
+        unix_s: u64,
+    ) -> (Vec<ListedMachine>, usize) {
+        self.go_to(unix_s);
+        let total = self.ranks.total();
+        let Some((first, left)) = self.ranks.seek(skip) else { return (Vec::new(), total) };
+        let names = self.ranks.from(first).inspect(|_| self.step());
+        let machines = names.filter_map(|name| self.device(name)).flat_map(|entry| {
+            entry.record.machines.iter().map(|(machine, key)| ListedMachine {
+                machine: machine.clone(),
+                device: entry.record.enrolment.device.clone(),
+                key: *key,
+            })
+        });
+        (machines.skip(left).take(count).collect(), total)
+    }
+
+    /// How many devices that owner has here, in force or not.
+    pub(crate) fn count_of_owner(&self, owner: &VerifyingKey) -> usize {
+        self.of_owner.of(owner)
+    }
+
+    /// How many devices were last heard from the host of that address.
+    pub(crate) fn count_of_host(&self, address: &Address) -> usize {
+        self.of_host.of(&host_of(address))
+    }
+
+    /// The devices whose records ended before that time.
+    pub(crate) fn ended_before(&self, unix_s: u64) -> Vec<Entry> {
+        let names = self.by_end.within(0..unix_s);
+        names.inspect(|_| self.step()).filter_map(|name| self.device(name)).cloned().collect()
+    }
+
+    /// Brings the orders of what is in force to that time, by the records that end until then; or those that ended
+    /// since then, if the clock went back.
+    fn go_to(&mut self, unix_s: u64) {
+        let before = mem::replace(&mut self.at_unix_s, unix_s);
+        let (turned, are_in_force) = match before <= unix_s {
+            true => (before..unix_s, false),
+            false => (unix_s..before, true),
+        };
+        let names: Vec<Name> = self.by_end.within(turned).cloned().collect();
+        for name in names {
+            self.step();
+            if let Some(place) = self.device(&name).map(Place::of) {
+                self.show(&name, &place, are_in_force);
+            }
+        }
+    }
+
+    /// Brings a device from one place in all orders to another.
+    fn order(&mut self, name: &Name, before: Option<&Place>, now: Option<&Place>) {
+        let is_shown = |place: &&Place| place.expires_unix_s >= self.at_unix_s;
+        let shown = [before, now].map(|place| place.filter(is_shown));
+        let [was_shown, is_shown] = shown;
+        let is_same = was_shown.map(Place::shown) == is_shown.map(Place::shown);
+        if let Some(before) = before {
+            self.by_device_machine.remove(before.device_machine, name);
+            self.by_end.remove(before.expires_unix_s, name);
+            self.of_owner.less(before.owner);
+            self.of_host.less(before.host.clone());
+        }
+        if let Some(now) = now {
+            self.by_device_machine.insert(now.device_machine, name);
+            self.by_end.insert(now.expires_unix_s, name);
+            self.of_owner.more(now.owner);
+            self.of_host.more(now.host.clone());
+        }
+        if is_same {
+            return;
+        }
+        if let Some(before) = was_shown {
+            self.show(name, before, false);
+        }
+        if let Some(now) = is_shown {
+            self.show(name, now, true);
+        }
+    }
+
+    /// Puts a device into the orders of what is in force, or takes it out of them.
+    fn show(&mut self, name: &Name, place: &Place, is_in_force: bool) {
+        for id in &place.ids {
+            let key = (*id, place.owner);
+            match is_in_force {
+                true => self.holders.insert(key, name),
+                false => self.holders.remove(key, name),
+            }
+        }
+        self.ranks.set(name, if is_in_force { place.ids.len() } else { 0 });
+    }
+
+    fn step(&self) {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
+    }
+}
+
+impl Place {
+    fn of(entry: &Entry) -> Self {
+        let record = &entry.record;
+        Self {
+            owner: record.owner,
+            device_machine: record.device_machine,
+            host: host_of(&entry.seen_at),
+            expires_unix_s: record.expires_unix_s,
+            ids: entry.ids().to_vec(),
+        }
+    }
+
+    /// What the orders of those in force have of it.
+    fn shown(&self) -> (VerifyingKey, &[MachineId]) {
+        (self.owner, &self.ids)
+    }
+}
+
+/// The names of devices by a key, which several may share.
+#[derive(Clone, Debug)]
+struct Groups<K>(BTreeSet<(K, Option<Name>)>);
+
+impl<K: Ord + Copy> Groups<K> {
+    fn insert(&mut self, key: K, name: &Name) {
+        self.0.insert((key, Some(name.clone())));
+    }
+
+    fn remove(&mut self, key: K, name: &Name) {
+        self.0.remove(&(key, Some(name.clone())));
+    }
+
+    /// The names of a key, in order.
+    fn of(&self, key: K) -> impl Iterator<Item = &Name> {
+        self.since(key).take_while(move |(one, _)| **one == key).map(|(_, name)| name)
+    }
+
+    /// The names of the keys in that range.
+    fn within(&self, keys: Range<K>) -> impl Iterator<Item = &Name> {
+        self.since(keys.start).take_while(move |(one, _)| **one < keys.end).map(|(_, name)| name)
+    }
+
+    /// All from that key on.
+    fn since(&self, key: K) -> impl Iterator<Item = (&K, &Name)> {
+        self.0.range((key, None)..).filter_map(|(key, name)| Some((key, name.as_ref()?)))
+    }
+}
+
+impl<K> Default for Groups<K> {
+    fn default() -> Self {
+        Self(BTreeSet::new())
+    }
+}
+
+/// How many devices a key has.
+#[derive(Clone, Debug)]
+struct Counts<K>(BTreeMap<K, usize>);
+
+impl<K: Ord> Counts<K> {
+    fn more(&mut self, key: K) {
+        *self.0.entry(key).or_default() += 1;
+    }
+
+    fn less(&mut self, key: K) {
+        let count = self.0.get_mut(&key).map(|count| {
+            *count -= 1;
+            *count
+        });
+        if count == Some(0) {
+            self.0.remove(&key);
+        }
+    }
+
+    fn of(&self, key: &K) -> usize {
+        self.0.get(key).copied().unwrap_or(0)
+    }
+}
+
+impl<K> Default for Counts<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;
