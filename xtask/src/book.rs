@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn links_to_what_is_no_page_become_text() {
         let pages = BTreeSet::from(["docs/guide.md".into(), "README.md".into()]);
-        let text = "See [the guide](guide.md#keys), [apps](../apps), [top](../README.md),\n\
+        let text = "See [the guide](guide.md#keys), [examples](../examples), [top](../README.md),\n\
                     [here](#keys), [there](https://a.example/b) and ![waits](waits.svg).\n";
-        let expected = "See [the guide](guide.md#keys), apps, [top](../index.md),\n\
+        let expected = "See [the guide](guide.md#keys), examples, [top](../index.md),\n\
                         [here](#keys), [there](https://a.example/b) and ![waits](waits.svg).\n";
         assert_eq!(with_links_inwards(text, Path::new("docs/owners.md"), &pages), expected);
     }

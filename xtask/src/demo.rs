@@ -38,9 +38,12 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]).args(features))?;
     let mut cast = Cast::new(&tenure::path(root, Profile::Debug)?)?;
     title("Building the example machines");
-    let apps = ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"];
+    let examples =
+        ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"];
     let probe = ("crates/cli/tests/devices".to_owned(), "probe");
-    for (folder, name) in apps.map(|app| ("apps".to_owned(), app)).into_iter().chain([probe]) {
+    for (folder, name) in
+        examples.map(|name| ("examples".to_owned(), name)).into_iter().chain([probe])
+    {
         explain(name);
         cast.build(&root.join(folder).join(name), name)?;
     }
@@ -163,7 +166,7 @@ fn closing(cast: &Cast) {
     println!("  cargo demo --keep        leave all of it running, with its pages");
     println!("  {} --help", cast.tenure().display());
     println!("  tenure new my-machine    write one of your own, in Rust or C");
-    println!("  docs/                    how it works; apps/ what machines look like\n");
+    println!("  docs/                    how it works; examples/ what machines look like\n");
 }
 
 fn title(text: &str) {

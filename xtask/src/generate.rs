@@ -18,12 +18,12 @@ mod rust;
 
 /// The generated files, by their path in the repository, with the generator of each.
 const FILES: [(&str, Generator); 6] = [
-    ("sdk/c/include/tenure_host.h", c::header),
-    ("sdk/rust/src/host.rs", rust::module),
-    ("docs/host-calls.md", markdown::page),
-    ("docs/control.md", control::page),
-    ("docs/limits.md", limits::page),
-    ("docs/formats.md", formats::page),
+    ("sdk/c/include/generated/tenure_host.h", c::header),
+    ("sdk/rust/src/generated/host.rs", rust::module),
+    ("docs/generated/host-calls.md", markdown::page),
+    ("docs/generated/control.md", control::page),
+    ("docs/generated/limits.md", limits::page),
+    ("docs/generated/formats.md", formats::page),
 ];
 
 /// Gives the whole text of a file.

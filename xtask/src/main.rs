@@ -9,7 +9,9 @@ mod board;
 mod book;
 mod c_compiler;
 mod check;
+mod claims;
 mod demo;
+mod digits;
 mod failure;
 mod files;
 mod fuzz;
@@ -31,6 +33,7 @@ mod size;
 mod suites;
 mod tenure;
 mod test;
+mod test_names;
 mod toolchain;
 mod workspace;
 
@@ -52,6 +55,7 @@ struct CommandLine {
 enum Verb {
     Setup(setup::Arguments),
     Check(check::Arguments),
+    Claims(claims::Arguments),
     Demo(demo::Arguments),
     Docs(book::Arguments),
     Test(test::Arguments),
@@ -98,6 +102,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
     match verb {
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments, root),
+        Verb::Claims(arguments) => claims::run(&arguments, root),
         Verb::Demo(arguments) => demo::run(&arguments, root),
         Verb::Docs(arguments) => book::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),

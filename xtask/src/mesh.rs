@@ -170,7 +170,7 @@ impl Mesh {
 
     /// Starts all devices with their machines.
     fn start_devices(&self, root: &Path) -> Result<Vec<Device>> {
-        for project in ["apps/thermostat", "crates/cli/tests/devices/probe"] {
+        for project in ["examples/thermostat", "crates/cli/tests/devices/probe"] {
             let mut command = self.command(None, &["build"]);
             process::capture(
                 command.arg(root.join(project)).arg("--output").arg(self.package(project)),

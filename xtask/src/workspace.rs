@@ -179,7 +179,7 @@ pub(crate) fn other_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
 pub(crate) fn host_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = other_workspaces(root)?;
     folders.retain(|folder| {
-        !folder.starts_with(root.join("apps")) && !folder.starts_with(root.join("sdk"))
+        !folder.starts_with(root.join("examples")) && !folder.starts_with(root.join("sdk"))
     });
     Ok(folders)
 }
@@ -189,8 +189,9 @@ pub(crate) fn host_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
 pub(crate) fn guest_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = other_workspaces(root)?;
     folders.retain(|folder| {
-        let is_built_app = folder.starts_with(root.join("apps")) && folder.join(SDK_COPY).is_dir();
-        folder.starts_with(root.join("sdk")) || is_built_app
+        let is_built_example =
+            folder.starts_with(root.join("examples")) && folder.join(SDK_COPY).is_dir();
+        folder.starts_with(root.join("sdk")) || is_built_example
     });
     Ok(folders)
 }

@@ -86,6 +86,25 @@ fn private_function_is_in_the_code_and_not_offered() {
     assert!(code.windows(11).any(|name| name == b"on_moisture"), "a subscription finds it");
 }
 
+#[test]
+fn function_with_parameters_is_said_not_to_be_callable() {
+    let source = format!(
+        "{SOURCE}__attribute__((export_name(\"add\"))) int add(int a, int b) {{ return a + b; }}\n"
+    );
+    let workbench = Workbench::new();
+    workbench.write(&[("m/tenure.toml", HEAD), ("m/src/main.c", &source)]);
+    let said = workbench.tenure_ok(&["build", "m"]);
+    assert!(
+        said.contains("offers  run\n") && said.contains("exports add too, which can't be called"),
+        "{said}"
+    );
+    let report = workbench.tenure_ok(&["build", "m", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["uncallable"], serde_json::json!(["add"]));
+    let error = complaint(&format!("{HEAD}exports = [\"add\"]\n"), &source);
+    assert!(error.contains("\"add\", which has parameters or results"), "{error}");
+}
+
 /// The complaint of `tenure build` about a C project with this description and source.
 fn complaint(description: &str, source: &str) -> String {
     let workbench = Workbench::new();
@@ -133,6 +152,10 @@ fn mistakes_in_the_description_are_named() {
         (
             &format!("zone = \"Asia/Gaza\"\n{HEAD}[timers]\nrun = {{ at = \"6:30\" }}\n"),
             "has no rule for its clock",
+        ),
+        (
+            &format!("zone = \"Europe/Berlim\"\n{HEAD}"),
+            "zone: there is no time zone `Europe/Berlim`",
         ),
         (&format!("{HEAD}[capabilities]\npublish = [\"device.x\"]\n"), "no owner can grant"),
     ] {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Workbench, repository};
+use common::Workbench;
 
 #[test]
 fn a_new_project_has_tests_that_pass_in_each_language() {
@@ -45,6 +45,10 @@ fn mistakes_in_a_test_file_are_named() {
         ("[[test]]\nname = \"t\"\ncall = \"greet\"\n", "needs one of expect, contains and error"),
         ("[[test]]\nnam = \"t\"\n", "unknown field `nam`"),
         (
+            "[[test]]\nname = \"t\"\nafter = \"soon\"\ncall = \"greet\"\nexpect = \"\"\n",
+            "`after` is a time up to 1h",
+        ),
+        (
             "[[test]]\nname = \"t\"\ncall = \"greet\"\ncaller = \"x\"\nexpect = \"\"\n",
             "the caller `x` is none of the machines",
         ),
@@ -58,13 +62,4 @@ fn mistakes_in_a_test_file_are_named() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(words), "{words}: {error}");
     }
-}
-
-#[test]
-fn the_tests_of_the_example_machines_pass() {
-    let workbench = Workbench::new();
-    workbench.build_app("dashboard");
-    assert!(repository().join("apps/dashboard/tests.toml").exists());
-    let report = workbench.tenure_ok(&["test", "dashboard"]);
-    assert!(report.contains("5 of 5 tests passed"), "{report}");
 }

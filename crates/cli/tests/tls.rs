@@ -39,13 +39,17 @@ fn certificates_with_root(bench: &Workbench, options: &str) {
         "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 9 \
          -extfile ext -extensions leaf -out leaf.pem",
     ] {
-        let command = Command::new("openssl")
-            .args(arguments.split_whitespace())
-            .current_dir(bench.path(""))
-            .output();
-        let output = command.expect("openssl is installed");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        run_openssl(bench, arguments);
     }
+}
+
+fn run_openssl(bench: &Workbench, arguments: &str) {
+    let command = Command::new("openssl")
+        .args(arguments.split_whitespace())
+        .current_dir(bench.path(""))
+        .output();
+    let output = command.expect("openssl is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A program that runs until it is dropped.
@@ -459,4 +463,25 @@ fn client_that_is_refused_in_the_middle_of_its_words_reads_why() {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("the alert, and no reset");
     assert_eq!(answer, ALERT);
+}
+
+#[test]
+fn server_takes_an_rsa_key_in_either_form_that_openssl_writes() {
+    for form in ["", "-traditional"] {
+        let bench = Workbench::new();
+        certificates(&bench);
+        for arguments in [
+            "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out rsa.key",
+            &format!("rsa -in rsa.key {form} -out leaf.key"),
+            "req -new -key leaf.key -subj /CN=leaf -out leaf.csr",
+            "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 9 \
+             -extfile ext -extensions leaf -out leaf.pem",
+        ] {
+            run_openssl(&bench, arguments);
+        }
+        let (_server, address) = serve(&bench, &["--www"]);
+        let trust = ["--ca", "root.pem", "--sni", "device.test"];
+        let said = text(&connect(&bench, &address, &trust, REQUEST).stdout);
+        assert!(said.starts_with("HTTP/1."), "{form}: {said}");
+    }
 }

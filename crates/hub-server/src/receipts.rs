@@ -202,6 +202,11 @@ fn month(unix_s: u64) -> String {
     time(unix_s).chars().take(7).collect()
 }
 
+/// Whether `text` is written as [`month`] writes one.
+pub(crate) fn is_month(text: &str) -> bool {
+    humantime::parse_rfc3339(&format!("{text}-01T00:00:00Z")).is_ok()
+}
+
 /// A moment as `2026-11-22T19:30:00Z`. Moments beyond the year 9999 are written as its end.
 pub(crate) fn time(unix_s: u64) -> String {
     const LAST: u64 = 253_402_300_799;

@@ -318,6 +318,14 @@ fn receipts_are_taken_once_and_priced_for_owner_and_tenant() {
             Value::Array(vec![])
         );
     }
+    let token = world.token(&owner(1));
+    for malformed in
+        ["2026-13", "2026-00", "2026-1", "2026", "november", "2026-11-22", "2026-11%20"]
+    {
+        let answer = world.get(&format!("/v1/bills?month={malformed}"), &[&token]);
+        assert_eq!(answer.status, 400, "{malformed}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("write it as 2026-11"));
+    }
     let cookie = world.cookie(&owner(50));
     assert!(world.get("/bills", &[&cookie]).body.contains("0.000021"));
     assert!(world.get("/bills.csv", &[&cookie]).body.contains("\"0.000021\",\"EUR\""));

@@ -2,7 +2,7 @@
 //!
 //! From the one table below come [`Function`] (names, access, versions), [`Service`] with
 //! [`dispatch`] (permission, decoding and encoding on the device), [`Client`] (a typed stub for
-//! each function) and, by `cargo xtask generate`, the page docs/control.md.
+//! each function) and, by `cargo xtask generate`, the page docs/generated/control.md.
 //!
 //! Requests and answers are in postcard's encoding; [`message`](crate::message) says how they grow. A request of
 //! type `raw` is a byte string that its signer encoded. A failure is a [`ControlError`].

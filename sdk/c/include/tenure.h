@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tenure_host.h"
+#include "generated/tenure_host.h"
 
 #ifdef __cplusplus
 #define TENURE_EXTERN_C extern "C"

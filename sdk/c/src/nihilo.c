@@ -2,7 +2,6 @@
 #define NIHILO_ITSELF
 #include <nihilo.h>
 #include <tenure.h>
-#include <tenure_host.h>
 
 /* How often the network is tried again for a queued call. */
 #define RETRIES 3

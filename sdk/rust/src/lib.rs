@@ -34,6 +34,7 @@ pub mod events;
 mod export;
 #[cfg(any(target_arch = "wasm32", target_os = "none", test))]
 mod heap;
+#[path = "generated/host.rs"]
 pub mod host;
 mod key;
 mod log;

@@ -1,6 +1,6 @@
 //! The layers' arrows point strictly down, and are those that `ARCHITECTURE.md` shows.
 //!
-//! `sdk` and `apps` are guests and know the rest only through the host calls; `xtask` may read the
+//! `sdk` and `examples` are guests and know the rest only through the host calls; `xtask` may read the
 //! descriptions on layer 0, and use the Linux board, what flashes firmware and the test bed, and nothing knows
 //! it.
 
@@ -20,7 +20,7 @@ const BENCH_REPORT: &str = "benches/report";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
 /// The crates that it may use beside: the medium of `xtask mesh` is raw frames on this computer, `xtask board`
-/// flashes what a loader starts, docs/limits.md has the limits of kernel and package, which the Linux
+/// flashes what a loader starts, docs/generated/limits.md has the limits of kernel and package, which the Linux
 /// board brings along anyway, and `xtask suites` judges certificates by TLS.
 const XTASK_BESIDE: [&str; 6] = [
     "tenure-board-linux",
@@ -51,7 +51,7 @@ enum Zone {
     /// The crates and the boards.
     Host,
     Sdk,
-    Apps,
+    Examples,
     Xtask,
     /// `crates/testbed` and `benches/report`: tests, benchmarks and `xtask` use them, and no product.
     Testbed,
@@ -101,7 +101,7 @@ fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
 }
 
 impl Zone {
-    /// A package among the apps that declares a layer is no guest.
+    /// A package among the examples that declares a layer is no guest.
     ///
     /// A package within the folder of a crate or a board tries that on a machine of its own.
     fn of(folder: &str, layer: Option<u8>) -> Self {
@@ -111,8 +111,8 @@ impl Zone {
             "crates" | "boards" if depth > 2 => Zone::Trial,
             "crates" | "boards" | "bindings" => Zone::Host,
             "sdk" => Zone::Sdk,
-            "apps" if layer.is_some() => Zone::Host,
-            "apps" => Zone::Apps,
+            "examples" if layer.is_some() => Zone::Host,
+            "examples" => Zone::Examples,
             "xtask" => Zone::Xtask,
             _ => Zone::Trial,
         }
@@ -226,9 +226,9 @@ fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
                     XTASK_BESIDE.join(", ")
                 )
             }),
-        (Zone::Sdk, Zone::Sdk) | (Zone::Apps, Zone::Sdk) => None,
-        (Zone::Sdk | Zone::Apps, _) => Some("guests know only what sdk/ gives".into()),
-        (_, Zone::Sdk | Zone::Apps) => Some("no part of the host may use a guest's".into()),
+        (Zone::Sdk, Zone::Sdk) | (Zone::Examples, Zone::Sdk) => None,
+        (Zone::Sdk | Zone::Examples, _) => Some("guests know only what sdk/ gives".into()),
+        (_, Zone::Sdk | Zone::Examples) => Some("no part of the host may use a guest's".into()),
         (Zone::Host, Zone::Host) => {
             let (from, to) = (node.layer?, target.layer?);
             // A test may drive a crate with its neighbours, but not with what stands on it.

@@ -5,31 +5,19 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::files;
 use crate::report::Verdict;
+use crate::{files, test_names};
 
 const DOCUMENT: &str = "docs/threats.md";
 /// The word by which a row says that it has no test.
 const DEFECT: &str = "a defect";
 
 pub(super) fn check(root: &Path) -> Result<Verdict> {
-    let mut tests = BTreeSet::new();
-    for file in files::with_ending(root, &[".rs"])? {
-        tests.extend(tests_in(&files::read(&file)?).map(str::to_owned));
-    }
-    let faults = faults(&files::read(&root.join(DOCUMENT))?, &tests);
+    let faults = faults(&files::read(&root.join(DOCUMENT))?, &test_names::all(root)?);
     if !faults.is_empty() {
         bail!("{DOCUMENT}:\n  {}", faults.join("\n  "));
     }
     Ok(Verdict::Passed)
-}
-
-/// The names of the functions that follow a `#[test]`.
-fn tests_in(source: &str) -> impl Iterator<Item = &str> {
-    source.split("#[test]").skip(1).filter_map(|rest| {
-        let (_, name) = rest.split_once("fn ")?;
-        name.split(['(', '<']).next()
-    })
 }
 
 /// The rows without a test, and the names that no test has; a page without rows is a fault too.
@@ -102,11 +90,5 @@ mod tests {
     #[test]
     fn page_without_rows_is_a_fault() {
         assert_eq!(faults_of(""), ["no table has a row"]);
-    }
-
-    #[test]
-    fn tests_are_functions_that_follow_their_attribute() {
-        let source = "#[test]\n#[ignore]\nfn one_two() {}\nfn three() {}\n#[test]\nfn four() {}";
-        assert_eq!(tests_in(source).collect::<Vec<_>>(), ["one_two", "four"]);
     }
 }

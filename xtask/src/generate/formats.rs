@@ -310,8 +310,8 @@ pub(super) fn page(_: &Description) -> String {
         "<!-- Generated from the constants in the code by `cargo xtask generate`. -->\n\
          # Formats\n\n\
          Every layout of bytes that outlives a build, with the magic and the version that stand in it. A \
-         reader never\nguesses at another version: it refuses it, or makes the value anew. [ADR 18](adr/0018-formats-have-versions-of-their-own.md) \
-         says when a version rises, and\n[releasing.md](releasing.md) what a release reads.\n\n\
+         reader never\nguesses at another version: it refuses it, or makes the value anew. [ADR 18](../adr/0018-formats-have-versions-of-their-own.md) \
+         says when a version rises, and\n[releasing.md](../releasing.md) what a release reads.\n\n\
          | format | lies in | magic | version | code | bytes that a test keeps |\n|---|---|---|--:|---|---|\n",
     );
     for format in &FORMATS {

@@ -21,6 +21,7 @@ use tenure_wire::limits::{
 };
 
 use super::Description;
+use crate::digits::grouped;
 
 /// A limit: of what, how much, and what becomes of what exceeds it.
 type Limit = (&'static str, u64, &'static str);
@@ -36,7 +37,7 @@ pub(super) fn page(_: &Description) -> String {
     section(&mut text, "A device through a member of its mesh (`--via`)", &carried());
     text += "\n## Budgets\n\n\
              A manifest asks for a budget, and these count where it is silent. What overspending does stands in \
-             the\n[guide](guide.md).\n";
+             the\n[guide](../guide.md).\n";
     table(&mut text, "budget", "default", &budgets());
     text += "\n## Devices\n\n\
              A board sets these for itself. The numbers are those of the smallest class; `tenure device` on \
@@ -177,36 +178,13 @@ fn section(text: &mut String, title: &str, limits: &[Limit]) {
     let _ =
         write!(text, "\n## {title}\n\n| limit of | at most | what exceeds it |\n|---|--:|---|\n");
     for (what, most, outcome) in limits {
-        let _ = writeln!(text, "| {what} | {} | {outcome} |", grouped(*most));
+        let _ = writeln!(text, "| {what} | {} | {outcome} |", grouped(*most, ','));
     }
 }
 
 fn table(text: &mut String, what: &str, how_much: &str, rows: &[(&str, u64)]) {
     let _ = write!(text, "\n| {what} | {how_much} |\n|---|--:|\n");
     for (what, number) in rows {
-        let _ = writeln!(text, "| {what} | {} |", grouped(*number));
-    }
-}
-
-/// A number with commas between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_number_has_commas_between_thousands() {
-        assert_eq!([7, 999, 1000, 1_234_567].map(grouped), ["7", "999", "1,000", "1,234,567"]);
+        let _ = writeln!(text, "| {what} | {} |", grouped(*number, ','));
     }
 }

@@ -4,6 +4,7 @@
 //! follows the budget or cost it belongs to.
 
 use super::gate::{Quantity, Row};
+use crate::digits::grouped;
 
 /// The text of a `board.toml` with the figures of `rows` in the place of those that it has for their board.
 pub(super) fn rewritten(text: &str, rows: &[Row]) -> String {
@@ -54,7 +55,7 @@ fn fields(rows: &[&Row]) -> String {
             Quantity::Ram => "ram_bytes",
             Quantity::Instructions => "instructions",
         };
-        format!("{key} = {}", grouped(row.measured))
+        format!("{key} = {}", grouped(row.measured, '_'))
     };
     rows.iter().map(field).collect::<Vec<_>>().join(", ")
 }
@@ -62,19 +63,6 @@ fn fields(rows: &[&Row]) -> String {
 /// A line without its comment. No string in a `board.toml` has a `#`.
 fn without_comment(line: &str) -> &str {
     line.split_once('#').map_or(line, |(before, _)| before)
-}
-
-/// `1234567` as `1_234_567`.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push('_');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

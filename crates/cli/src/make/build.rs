@@ -20,7 +20,7 @@ use crate::terminal::output::Output;
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
 #[derive(clap::Args)]
-#[command(after_help = "Example: tenure build apps/hello -o hello.tenure")]
+#[command(after_help = "Example: tenure build examples/hello -o hello.tenure")]
 pub struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
@@ -47,6 +47,8 @@ pub struct Built {
     pub path: PathBuf,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// The functions that its code exports and that can't be called, since they have parameters or results.
+    pub uncallable: Vec<String>,
 }
 
 /// Runs `tenure build`.
@@ -68,6 +70,7 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
             "digest": package.digest().to_string(),
             "tenant": package.tenant().to_string(),
             "exports": manifest.exports,
+            "uncallable": built.uncallable,
             "code": manifest.code,
             "code_bytes": code_bytes,
             "compiled": package.compiled_kinds().collect::<Vec<_>>(),
@@ -85,9 +88,17 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
                 format!("\n  compiled  {compiled_bytes} bytes, {}", compiled.join(" and "))
             }
         };
+        let uncallable = match built.uncallable.is_empty() {
+            true => String::new(),
+            false => format!(
+                "\n  exports {} too, which can't be called: a function that is called has no parameters and no result",
+                built.uncallable.join(", ")
+            ),
+        };
         output.line(
             &format!(
-                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}\n  digest  {digest}"
+                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}{uncallable}\n  digest  \
+                 {digest}"
             ),
             &serde_json::Value::Null,
         );
@@ -143,11 +154,12 @@ fn build_for(
         let files = folder.join("target").join(format!("compiled-{kind}"));
         faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
     }
+    let uncallable = code.iter().flat_map(|code| code.uncallable().to_vec()).collect();
     let bytes = pack(&project, code, faster, &home.tenant_key()?)?;
     for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
         fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
     }
-    Ok(Built { path, bytes })
+    Ok(Built { path, bytes, uncallable })
 }
 
 /// The package at `path`; a project's folder is built first.

@@ -12,6 +12,8 @@ use wasmparser::{
 pub struct Module {
     /// The functions that can be called: exported, without parameters and results.
     pub functions: Vec<String>,
+    /// The exported functions that can't be called, since they have parameters or results.
+    pub uncallable: Vec<String>,
     /// The linear memory it starts with, in bytes.
     pub memory_bytes: u64,
     /// The module without custom sections, with all that starts it in its start function, and without exports of that.
@@ -130,8 +132,10 @@ impl Module {
         start_once(&mut sections, &mut exports, &types, &bodies, start)?;
         sections.iter().for_each(|(id, content)| append_section(&mut module.code, *id, content));
         let functions = exports.iter().filter(|export| export.kind == ExternalKind::Func);
-        let callable = functions.filter(|export| types.takes_nothing(export.index));
-        module.functions = callable.map(|export| export.name.to_owned()).collect();
+        let (callable, uncallable) =
+            functions.partition::<Vec<_>, _>(|export| types.takes_nothing(export.index));
+        let names = |exports: Vec<&Export>| exports.iter().map(|it| it.name.to_owned()).collect();
+        (module.functions, module.uncallable) = (names(callable), names(uncallable));
         Ok(module)
     }
 }

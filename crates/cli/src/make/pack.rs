@@ -9,6 +9,7 @@ use tenure_wire::timer::PackageTimer;
 use crate::make::module::Module;
 use crate::make::project_file::{ProjectFile, TimerError};
 use crate::make::refusal::{self, Names, Refusal, smaller_memory};
+use crate::make::zones::{self, ZoneNameError};
 
 /// The store of a device that is a process, in bytes: the largest of all boards.
 pub const STORE_BYTES: u32 = 2 * 1024 * 1024;
@@ -32,6 +33,15 @@ pub enum PackError {
         /// The functions that are there.
         functions: Vec<String>,
     },
+    /// It offers what nobody can call.
+    #[error(
+        "tenure.toml names {name:?}, which has parameters or results; a function that is called has none: it reads \
+         its parameters and writes its result by host calls"
+    )]
+    Parameters {
+        /// The function.
+        name: String,
+    },
     /// It offers a function that it calls private, or calls its start so.
     #[error("{name:?} can't be private: it is the start, or stands in `exports`, too")]
     Private {
@@ -46,6 +56,9 @@ pub enum PackError {
         /// Why.
         error: TimerError,
     },
+    /// The zone of its timers is none.
+    #[error("tenure.toml, zone: {0}")]
+    Zone(ZoneNameError),
     /// It starts with more memory than it asks for.
     #[error(
         "the code starts with {needed} bytes of memory, but tenure.toml asks for {asked}; set \
@@ -120,6 +133,8 @@ pub enum PackError {
 pub struct CompiledCode {
     /// The functions that can be called.
     functions: Vec<String>,
+    /// The exported functions that can't be called.
+    uncallable: Vec<String>,
     /// The memory it starts with, in bytes.
     memory_bytes: u64,
     /// The way out if that is too much.
@@ -151,9 +166,14 @@ impl CompiledCode {
             }
             Linked::Elsewhere => concat!(", or ", smaller_memory!()),
         };
-        let Module { functions, memory_bytes, code } = module;
+        let Module { functions, uncallable, memory_bytes, code } = module;
         let kind = CodeKind::WebAssembly;
-        Self { functions, memory_bytes, advice, kind, bytes: code, names }
+        Self { functions, uncallable, memory_bytes, advice, kind, bytes: code, names }
+    }
+
+    /// The exported functions that can't be called, since they have parameters or results.
+    pub fn uncallable(&self) -> &[String] {
+        &self.uncallable
     }
 
     /// The module's bytes, if it is one.
@@ -169,6 +189,7 @@ impl CompiledCode {
         let binary = NativeBinary::parse(&bytes)?;
         Ok(Self {
             functions: binary.exports().map(|(name, _)| name.to_owned()).collect(),
+            uncallable: Vec::new(),
             memory_bytes: binary.memory_bytes().into(),
             advice: " and some more for its heap, or build.stack_bytes lower: native code lies in \
                      its machine's memory",
@@ -261,6 +282,7 @@ fn timers(
     project: &ProjectFile,
     compiled: &[CompiledCode],
 ) -> Result<Vec<PackageTimer>, PackError> {
+    project.zone.as_deref().map(zones::rules).transpose().map_err(PackError::Zone)?;
     let timers = project.timers.iter().map(|(function, timer)| {
         check_there(function, compiled)?;
         let when = timer.when(project.zone.as_deref());
@@ -274,6 +296,9 @@ fn timers(
 fn check_there(name: &String, compiled: &[CompiledCode]) -> Result<(), PackError> {
     let lacking = compiled.iter().find(|code| !code.functions.contains(name));
     lacking.map_or(Ok(()), |code| {
+        if code.uncallable.contains(name) {
+            return Err(PackError::Parameters { name: name.clone() });
+        }
         let (name, kind, functions) = (name.clone(), code.kind, code.functions.clone());
         Err(PackError::Export { name, kind, functions })
     })

@@ -45,19 +45,21 @@ pub(super) fn private_key(path: &Path) -> anyhow::Result<zeroize::Zeroizing<Vec<
     let read = || {
         let bytes = zeroize::Zeroizing::new(std::fs::read(path)?);
         let sections = sections(&bytes)?;
-        let is_key =
-            |kind: SectionKind| matches!(kind, SectionKind::PrivateKey | SectionKind::EcPrivateKey);
-        let key = sections.into_iter().find(|it| is_key(it.0));
+        let key = sections.into_iter().find(|it| is_private_key(it.0));
         let key = key.map_or(bytes, |(_, der)| zeroize::Zeroizing::new(der));
         parse_private_key(&key).map_err(|error| {
             anyhow::anyhow!(
-                "{error}; it takes P-256, P-384 and Ed25519 without a passphrase, \
-                 as from `openssl genpkey -algorithm ed25519`"
+                "{error}; it takes P-256, P-384, Ed25519 and RSA of 2,048 to 4,096 bits without a passphrase, as from \
+                 `openssl genpkey -algorithm ed25519`"
             )
         })?;
         Ok::<_, anyhow::Error>(key)
     };
     read().with_context(|| format!("can't use the key in {}", path.display()))
+}
+
+fn is_private_key(kind: SectionKind) -> bool {
+    matches!(kind, SectionKind::PrivateKey | SectionKind::EcPrivateKey | SectionKind::RsaPrivateKey)
 }
 
 /// The public key in a file, as `SubjectPublicKeyInfo`: as it is, or out of a certificate.

@@ -5,6 +5,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -73,6 +74,8 @@ struct Pretended {
 struct Test {
     /// The behaviour that it shows.
     name: String,
+    /// The time that passes before the call, on the false clock: `10s`, an hour at most.
+    after: Option<String>,
     /// The caller: one of the pretended machines; without it the owner.
     caller: Option<String>,
     /// Which function.
@@ -172,7 +175,20 @@ fn set_up(file: &TestFile, package: &[u8]) -> anyhow::Result<World> {
     Ok(world)
 }
 
+/// The longest time that a test lets pass: each 20 ms of it are a step of all devices.
+const AFTER_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// The time that passes before a test's call.
+fn time_before(test: &Test) -> anyhow::Result<Duration> {
+    let Some(text) = &test.after else { return Ok(Duration::ZERO) };
+    let time = humantime::parse_duration(text).ok().filter(|time| *time <= AFTER_MAX);
+    time.with_context(|| {
+        format!("{FILE_NAME}: the test `{}`: `after` is a time up to 1h, such as `10s`", test.name)
+    })
+}
+
 fn perform(world: &mut World, test: &Test) -> anyhow::Result<Verdict> {
+    world.pass(time_before(test)?);
     let parameter = test.parameter.as_deref().map(str::as_bytes);
     let result = match &test.caller {
         None => world.call_as_owner(&test.call, parameter)?,

@@ -59,10 +59,14 @@ impl Workbench {
     }
 
     /// Copies the example machine `name`, and builds it.
-    pub(crate) fn build_app(&self, name: &str) -> Vec<u8> {
-        let app = repository().join("apps").join(name);
-        copy(&app, &self.path(name));
+    pub(crate) fn build_example(&self, name: &str) -> Vec<u8> {
+        self.copy_example(name);
         self.build(name)
+    }
+
+    /// Copies the example machine `name`.
+    pub(crate) fn copy_example(&self, name: &str) {
+        copy(&repository().join("examples").join(name), &self.path(name));
     }
 
     /// Builds the project `name`; gives its package.

@@ -16,7 +16,7 @@ pub(crate) fn package(name: &str) -> String {
 fn build_all() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let apps = [
+    let examples = [
         "climate",
         "counter",
         "crasher",
@@ -27,8 +27,8 @@ fn build_all() -> PathBuf {
         "spinner",
         "thermostat",
     ];
-    for app in apps {
-        build(&here.join("../../apps").join(app), &folder, app);
+    for name in examples {
+        build(&here.join("../../examples").join(name), &folder, name);
     }
     build_own("probe", &folder, "probe");
     folder
@@ -38,7 +38,7 @@ fn build_all() -> PathBuf {
 /// processor.
 pub(crate) fn package_for(name: &str, kind: &str) -> String {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-    let parent = if name == "probe" { "tests/devices" } else { "../../apps" };
+    let parent = if name == "probe" { "tests/devices" } else { "../../examples" };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(parent).join(name);
     build_as(&source, &folder, name, &["--compile", kind]);
     folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()

@@ -72,7 +72,7 @@ fn every_command_of_the_tutorial_does_what_the_page_says() {
         "tenure call forecast tomorrow",
         "tenure tree tank",
     ]);
-    let greenhouse = "apps/greenhouse";
+    let greenhouse = "examples/greenhouse";
     copy(&repository().join(greenhouse), &scene.folder().join(greenhouse));
     assert!(scene.play(&read("docs/tutorial.md")) > 30);
 }

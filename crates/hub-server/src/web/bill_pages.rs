@@ -28,6 +28,10 @@ async fn lines(
     let currency = tariff.currency.clone();
     let wanted = parameters.iter().find(|(name, month)| name == "month" && !month.is_empty());
     let month = wanted.map(|(_, month)| month.clone());
+    if let Some(month) = month.as_deref().filter(|month| !receipts::is_month(month)) {
+        let detail = format!("month={month} is no month; write it as 2026-11");
+        return Err(problem(StatusCode::BAD_REQUEST, &detail));
+    }
     let lines = state.run(move |_, database| {
         Ok(receipts::bills(&database.connection, &who, month.as_deref(), &tariff)?)
     });

@@ -29,8 +29,8 @@ fn arrows_that_point_down_are_allowed() {
             node("crates/cli", Some(5), &["boards/linux", "crates/wire"]),
             node("xtask", None, &["crates/wire"]),
             node("sdk/rust", None, &[]),
-            node("apps/echo", None, &["sdk/rust"]),
-            node("apps/player", Some(4), &["crates/wire"]),
+            node("examples/echo", None, &["sdk/rust"]),
+            node("examples/player", Some(4), &["crates/wire"]),
             node("fuzz", None, &["crates/wire", "crates/store"]),
         ],
         &[],
@@ -99,8 +99,8 @@ fn guests_and_hosts_do_not_use_each_other() {
         &[
             node("crates/wire", Some(0), &["sdk/rust"]),
             node("sdk/rust", None, &["crates/wire"]),
-            node("apps/one", None, &["apps/two"]),
-            node("apps/two", None, &[]),
+            node("examples/one", None, &["examples/two"]),
+            node("examples/two", None, &[]),
         ],
         &[
             "wire uses rust: no part of the host may use a guest's",

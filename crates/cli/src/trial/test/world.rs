@@ -113,11 +113,16 @@ impl World {
         let name = tenure_package::Package::parse(package)?.manifest().name.clone();
         self.tested = Some((name, key));
         // Until the hub lists everybody.
-        let settled = self.now + Duration::from_secs(5);
-        while self.now < settled {
+        self.pass(Duration::from_secs(5));
+        Ok(())
+    }
+
+    /// Lets time pass, in which everybody does what is due.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
             self.step();
         }
-        Ok(())
     }
 
     /// Calls the machine that is tested as its owner does.

@@ -2,13 +2,60 @@
 
 mod common;
 
-use common::Workbench;
+use std::collections::BTreeSet;
+
 use common::device::{Device, Queued};
+use common::{Workbench, repository};
 use tenure_wire::PublicKey;
 use tenure_wire::host_call::HostError;
 
+/// The examples without a `tests.toml`, and what runs them instead.
+const RUN_ELSEWHERE: [(&str, &str); 7] = [
+    ("camera", "its own tests"),
+    ("climate", "a device with a thermometer, in `devices`"),
+    ("doorbell", "a device with a button, in `devices`"),
+    ("greenhouse", "the tutorial's commands, in `devices`"),
+    ("nihilo-a", "this file, and two devices in `devices`"),
+    ("nihilo-b", "this file, and two devices in `devices`"),
+    ("spinner", "its neighbours, in `devices`"),
+];
+
+fn names() -> BTreeSet<String> {
+    let entries = std::fs::read_dir(repository().join("examples")).unwrap();
+    let folders = entries.map(Result::unwrap).filter(|it| it.file_type().unwrap().is_dir());
+    folders.map(|folder| folder.file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn each_example_stands_in_the_readme_with_a_page_and_is_run_by_tests() {
+    let folder = repository().join("examples");
+    let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let names = names();
+    assert!(names.len() >= 20, "{names:?}");
+    for name in &names {
+        assert!(index.contains(&format!("[`{name}`]({name}/README.md)")), "{name} has no row");
+        let page = std::fs::read_to_string(folder.join(name).join("README.md")).unwrap();
+        assert!(page.starts_with(&format!("# {name}\n")), "{name} has no page");
+        let has_tests = folder.join(name).join("tests.toml").is_file();
+        let elsewhere = RUN_ELSEWHERE.iter().any(|(other, _)| other == name);
+        assert!(has_tests != elsewhere, "{name} has tests, or its place in the list");
+    }
+}
+
+#[test]
+fn the_tests_that_examples_bring_pass() {
+    let workbench = Workbench::new();
+    let folder = repository().join("examples");
+    let tested = names().into_iter().filter(|name| folder.join(name).join("tests.toml").is_file());
+    for name in tested {
+        workbench.copy_example(&name);
+        let report = workbench.tenure_ok(&["test", &name]);
+        assert!(report.contains(" tests passed"), "{name}: {report}");
+    }
+}
+
 fn package(name: &str) -> Vec<u8> {
-    Workbench::new().build_app(name)
+    Workbench::new().build_example(name)
 }
 
 #[test]

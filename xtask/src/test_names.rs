@@ -1,0 +1,36 @@
+//! The names of all tests, for pages that name them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::files;
+
+/// The names of the tests in all sources below `root`, without their modules.
+pub(crate) fn all(root: &Path) -> Result<BTreeSet<String>> {
+    let mut tests = BTreeSet::new();
+    for file in files::with_ending(root, &[".rs"])? {
+        tests.extend(tests_in(&files::read(&file)?).map(str::to_owned));
+    }
+    Ok(tests)
+}
+
+/// The names of the functions that follow a `#[test]`.
+fn tests_in(source: &str) -> impl Iterator<Item = &str> {
+    source.split("#[test]").skip(1).filter_map(|rest| {
+        let (_, name) = rest.split_once("fn ")?;
+        name.split(['(', '<']).next()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_functions_that_follow_their_attribute() {
+        let source = "#[test]\n#[ignore]\nfn one_two() {}\nfn three() {}\n#[test]\nfn four() {}";
+        assert_eq!(tests_in(source).collect::<Vec<_>>(), ["one_two", "four"]);
+    }
+}
