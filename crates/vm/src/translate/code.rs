@@ -59,7 +59,7 @@ impl Code {
     }
 
     /// Emits an instruction whose 32-bit result is in the accumulator, and may go to a slot as well.
-    pub(super) fn to_accumulator(&mut self, opcode: u16, operands: &[u16], produced: Produced) {
+    pub(super) fn produce(&mut self, opcode: u16, operands: &[u16], produced: Produced) {
         if self.reachable {
             self.emitter.emit(opcode, operands);
             self.emitter.produced = produced;
@@ -68,7 +68,7 @@ impl Code {
     }
 
     /// Emits an instruction whose result goes to `slot`, its last operand.
-    pub(super) fn to_slot(&mut self, opcode: u16, operands: &[u16], slot: u16) {
+    pub(super) fn produce_slot(&mut self, opcode: u16, operands: &[u16], slot: u16) {
         if self.reachable {
             let mut units = [0; 6];
             units[..operands.len()].copy_from_slice(operands);

@@ -58,6 +58,7 @@ pub(super) struct Frame {
 /// The longest frame, whatever the limits allow.
 const FRAME_BYTES_MAX: u16 = 65_528;
 
+/// The body at hand: what is read, and the parts that each own their side of the translation.
 pub(super) struct Body<'m, 'w> {
     pub(super) module: &'m Module<'w>,
     pub(super) reader: Reader<'w>,

@@ -460,7 +460,7 @@ impl<'w> Operands<'w> {
         value_type: ValueType,
     ) {
         self.free_accumulator();
-        self.code.to_accumulator(opcode, operands, produced);
+        self.code.produce(opcode, operands, produced);
         self.push(Some(value_type), Place::Accumulator);
         self.accumulator_depth = Some(self.stack.len() - 1);
     }
@@ -469,7 +469,7 @@ impl<'w> Operands<'w> {
     pub(super) fn produce_slot(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
         let slot = self.temporary(self.stack.len());
         self.push_temporary(Some(value_type));
-        self.code.to_slot(opcode, operands, slot);
+        self.code.produce_slot(opcode, operands, slot);
     }
 
     /// Emits an instruction without a result.
