@@ -21,7 +21,6 @@ use crate::{
 };
 pub(crate) use fuel::Debt;
 use fuel::{UNIT_BYTES, moving_bytes};
-use outer::Outer;
 pub(crate) use parts::{Parts, Position, Shortage};
 pub(crate) use stack::Stack;
 pub(crate) use tables::Tables;
@@ -464,21 +463,15 @@ impl Instance {
         let mut left = self.debt.budget(*fuel);
         let before = left;
         let done = match exit.flow {
-            Flow::Next | Flow::Check => Ok(()),
+            Flow::Next | Flow::Check => Ok(false),
             #[cfg(shared_tails)]
-            Flow::Store | Flow::Branch => Ok(()),
+            Flow::Store | Flow::Branch => Ok(false),
             Flow::Done => {
                 self.status = Status::Done;
                 return Some(Outcome::Done);
             }
-            Flow::Outer if is_host_call(image, exit.pc) => {
-                left -= HOST_BYTES as i32;
-                self.wait_for_host(image).map(drop)
-            }
-            Flow::Outer => Outer { image, parts: &mut self.parts, left: &mut left }.execute(),
-            Flow::Access => {
-                Outer { image, parts: &mut self.parts, left: &mut left }.finish_access()
-            }
+            Flow::Outer => self.parts.execute_outer(image, &mut left),
+            Flow::Access => self.parts.finish_access(image, &mut left).map(|()| false),
             Flow::Unreachable => Err(TrapKind::Unreachable),
             Flow::DivideByZero => Err(TrapKind::DivideByZero),
             Flow::IntegerOverflow => Err(TrapKind::IntegerOverflow),
@@ -489,11 +482,11 @@ impl Instance {
             Flow::SignatureMismatch => Err(TrapKind::SignatureMismatch),
         };
         self.debt.charge(fuel, (before - left) as u32);
-        match (done, self.status) {
-            (Err(kind), _) => Some(self.trap(image, kind)),
-            (Ok(()), Status::Waiting { function, .. }) => Some(Outcome::HostCall { function }),
-            (Ok(()), _) if *fuel == 0 => Some(Outcome::OutOfFuel),
-            (Ok(()), _) => None,
+        match done {
+            Err(kind) => Some(self.trap(image, kind)),
+            Ok(true) => Some(self.call_host(image)),
+            Ok(false) if *fuel == 0 => Some(Outcome::OutOfFuel),
+            Ok(false) => None,
         }
     }
 
@@ -502,6 +495,10 @@ impl Instance {
     fn stop_at_host(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Outcome {
         self.debt.charge(fuel, exit.used + HOST_BYTES);
         self.parts.note(exit);
+        self.call_host(image)
+    }
+
+    fn call_host(&mut self, image: &Image<'_>) -> Outcome {
         match self.wait_for_host(image) {
             Ok(function) => Outcome::HostCall { function },
             Err(kind) => self.trap(image, kind),

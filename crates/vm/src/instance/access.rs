@@ -1,7 +1,7 @@
 //! Memory accesses that the interpreter does not finish: beyond the committed part.
 
-use super::{TrapKind, outer::Outer};
-use crate::isa;
+use super::{TrapKind, parts::Parts};
+use crate::{image::Image, isa};
 
 /// Where a load or store finds its address: by the place of its opcode among its kind (`build/isa.rs`).
 #[derive(Clone, Copy)]
@@ -36,32 +36,35 @@ fn address(opcode: u16) -> Option<(Address, usize)> {
     })
 }
 
-impl Outer<'_> {
+impl Parts {
     /// The address behind the last byte that the access at `pc` touches.
-    fn access_end(&self) -> Option<u64> {
-        let position = self.parts.position;
-        let (opcode, length) = isa::instruction_at(self.image.bytes(), position.pc as usize)?;
+    fn access_end(&self, image: &Image<'_>) -> Option<u64> {
+        let (opcode, length) = isa::instruction_at(image.bytes(), self.position.pc as usize)?;
         let (address, after) = address(opcode)?;
         let address = match address {
-            Address::Accumulator => position.accumulator,
-            Address::Slot => self.read(1),
+            Address::Accumulator => self.position.accumulator,
+            Address::Slot => self.read(image, 1),
             Address::Immediate => {
-                let low = self.unit(1) as u64;
-                return Some((low | (self.unit(2) as u64) << 16) + 4);
+                let low = self.unit(image, 1) as u64;
+                return Some((low | (self.unit(image, 2) as u64) << 16) + 4);
             }
         };
         // The reach follows the sources: it is the last operand, but for a destination.
-        let reach = self.unit(length / 2 - 1 - after);
+        let reach = self.unit(image, length / 2 - 1 - after);
         Some(address as u64 + reach as u64 + 1)
     }
 
     /// Commits the bytes that the load or store at `pc` reaches for, after which it is executed again.
-    pub(super) fn finish_access(&mut self) -> Result<(), TrapKind> {
+    pub(super) fn finish_access(
+        &mut self,
+        image: &Image<'_>,
+        left: &mut i32,
+    ) -> Result<(), TrapKind> {
         // An address that overflowed is no access.
-        let end = self.access_end().unwrap_or(u64::MAX);
-        if end <= self.parts.memory.bytes().len() as u64 {
+        let end = self.access_end(image).unwrap_or(u64::MAX);
+        if end <= self.memory.bytes().len() as u64 {
             return Err(TrapKind::OutOfBounds);
         }
-        self.commit(end)
+        self.commit(end, left)
     }
 }

@@ -1,4 +1,6 @@
-//! The parts of an instance that a program's instructions change.
+//! The parts of an instance that a program's instructions change, and what takes several of them at once.
+//!
+//! Instructions outside the interpreter (`outer`, `access`) are lent them together, with the fuel that is left.
 
 use alloc::collections::TryReserveError;
 
