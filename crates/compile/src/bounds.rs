@@ -6,22 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::flow::{Places, Step};
-use crate::lower::{Next, Variable};
+use crate::lowered::{Access, Next, Sum, Variable};
 
 /// Bytes less than this from an address that is as far from the memory's end are within bounds. Accesses that
 /// share a comparison aren't further apart.
 pub(crate) const NEAR_BYTES: u32 = 256;
-
-/// An address: a variable's value, if one is named, plus a constant.
-pub(crate) type Sum = (Option<Variable>, u32);
-
-/// An access to memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
-    pub(crate) address: Sum,
-    /// From its address to its last byte.
-    pub(crate) reach: u32,
-}
 
 /// The comparison before an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decode::Instruction;
-use crate::lower::{Lowered, Next, Variable};
+use crate::lowered::{Lowered, Next, Variable};
 
 /// Bytes of code that may be executed between two looks at the fuel, where branches lead forward only;
 /// the rest of what `tenure_vm` allows is for what lies between two labels.

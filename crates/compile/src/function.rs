@@ -13,7 +13,8 @@ use crate::Module;
 use crate::bounds::{Comparison, NEAR_BYTES, comparisons};
 use crate::decode::Instruction;
 use crate::flow::{Live, Places, Step, live, places};
-use crate::lower::{ACCESS, COMPARE, Lowered, Next, TRAP, Variable, lower, name};
+use crate::lower::{ACCESS, COMPARE, TRAP, lower};
+use crate::lowered::{Lowered, Next, Variable, name};
 use crate::resume::{AGAIN, Ways, ways};
 
 /// Words of arguments that don't go through memory.

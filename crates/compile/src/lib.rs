@@ -13,6 +13,7 @@ mod decode;
 mod flow;
 mod function;
 mod lower;
+mod lowered;
 mod resume;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,8 +4,8 @@
 //! alone; the accumulator is one more. Statements hold marks where execution may stop, which
 //! [`crate::function`] replaces once it knows what must be kept there.
 
-use crate::bounds::{Access, Sum};
 use crate::decode::Instruction;
+use crate::lowered::{Access, Lowered, Next, Variable, name};
 
 /// Stands for the statement that leaves for the access at hand, which lies beyond the memory.
 pub(crate) const ACCESS: &str = "@ACCESS@";
@@ -13,54 +13,6 @@ pub(crate) const ACCESS: &str = "@ACCESS@";
 pub(crate) const COMPARE: &str = "@COMPARE@";
 /// Stands, before the trap's name, for the statement that ends the call.
 pub(crate) const TRAP: &str = "@TRAP@";
-
-/// A variable of a frame: a slot's half (twice its index, plus one for the upper), or the accumulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Variable {
-    /// Half of a slot.
-    Half(u32),
-    /// The accumulator.
-    Accumulator,
-}
-
-/// Where execution goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// With what follows.
-    Through,
-    /// With what follows, and fuel is looked at there.
-    Check,
-    /// Where the only target is.
-    Jump,
-    /// There, if the last statement's condition holds.
-    Branch,
-    /// At one of the targets.
-    Table,
-    /// In a function.
-    Call,
-    /// In a function that an element of the first table names.
-    CallIndirect,
-    /// In the caller.
-    Return,
-    /// Nowhere.
-    Trap,
-    /// Outside: what isn't compiled is left to the runtime, or to the interpreter.
-    Outside,
-}
-
-/// An instruction in C.
-#[derive(Debug)]
-pub(crate) struct Lowered {
-    /// Statements; of a branch, an expression: whether it is taken; of a table, the index.
-    pub(crate) text: String,
-    pub(crate) reads: Vec<Variable>,
-    pub(crate) writes: Vec<Variable>,
-    pub(crate) next: Next,
-    /// The memory that it reads or writes.
-    pub(crate) access: Option<Access>,
-    /// The sum that all it writes is then, if it is one.
-    pub(crate) sum: Option<Sum>,
-}
 
 /// How memory's end is guarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,12 +31,6 @@ struct Lowering<'i> {
     /// The next operand.
     operand: usize,
     bounds: Bounds,
-}
-
-/// The name of a slot's variable of 32 bits.
-pub(crate) fn name(half: u32) -> String {
-    let upper = if half % 2 == 1 { "h" } else { "" };
-    format!("s{}{upper}", half / 2)
 }
 
 pub(crate) fn lower(instruction: &Instruction, bounds: Bounds) -> Lowered {

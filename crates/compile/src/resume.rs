@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::flow::{Live, Places, Step};
-use crate::lower::{Next, Variable, name};
+use crate::lowered::{Next, Variable, name};
 
 /// The variable of C that says which place in a loop execution is on the way to.
 pub(crate) const AGAIN: &str = "c->again";

@@ -3,25 +3,15 @@
 //! A machine that is stopped keeps its place, its memory's room, its tree and its lease, and is billed for
 //! what it stores. An update, a restart of the device, a fault or a new term of its lease doesn't start it.
 
-use alloc::vec::Vec;
-
-use tenure_hal::{Flash, Instant};
+use tenure_hal::Flash;
 use tenure_wire::LogLevel;
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
-use crate::machine::Machine;
 use crate::parts::Parts;
-use crate::slot::KERNEL_TREE;
-use crate::storage::{Storage, delete, set};
 use crate::tenancy::Tenancy;
-use crate::timer::Timer;
-
-/// The path in the kernel's tree below which slots are marked whose machines the owner stopped; each mark
-/// holds the id of its machine, so that it doesn't stop another one in that slot.
-const HALTED_PATH: &str = "halted";
 
 impl<F: Flash> Tenancy<'_, F> {
     /// Stops a machine until [`Tenancy::start`]: memory, tasks and calls under way go, and its callers get
@@ -36,9 +26,8 @@ impl<F: Flash> Tenancy<'_, F> {
             return Ok(());
         }
         let slot = machine.slot;
-        storage.store.batch(&[set(&slot.path(HALTED_PATH), &machine.id.0)])?;
-        machine.is_halted = true;
-        machine.timers.clear();
+        storage.keep_halt(machine)?;
+        machine.halt();
         self.parts.end(self.now, slot, Event::Halted, NoResult::Halted);
         self.parts.log(self.now, slot, LogLevel::Info, "stopped by its owner");
         Ok(())
@@ -56,9 +45,9 @@ impl<F: Flash> Tenancy<'_, F> {
             return Ok(());
         }
         let slot = machine.slot;
-        storage.store.batch(&[delete(&slot.path(HALTED_PATH))])?;
+        storage.forget_halt(slot)?;
         machine.is_halted = false;
-        machine.timers = recalled_timers(storage, clock.unix_us(self.now), machine, self.now);
+        machine.timers = storage.timers_anew(machine, clock.unix_us(self.now), self.now);
         clock.timers_changed();
         let is_over = machine.state != State::Halted;
         if !is_over {
@@ -70,32 +59,5 @@ impl<F: Flash> Tenancy<'_, F> {
             self.parts.check_code(self.now, slot);
         }
         Ok(())
-    }
-}
-
-/// The timers that `machine` had set, or else those of its package, begun anew.
-pub(crate) fn recalled_timers<F: Flash>(
-    storage: &mut Storage<F>,
-    unix_us: Option<u64>,
-    machine: &Machine,
-    now: Instant,
-) -> Vec<Timer> {
-    let mut timers = storage
-        .recall_timers(machine)
-        .unwrap_or_else(|| machine.record.timers.iter().map(Timer::of_package).collect());
-    for timer in &mut timers {
-        timer.due = None;
-        timer.begin(now, unix_us);
-    }
-    timers
-}
-
-/// Keeps a machine that is about to take its slot from running, if its owner stopped it before.
-pub(crate) fn recall_halt<F: Flash>(storage: &mut Storage<F>, machine: &mut Machine) {
-    let mark = storage.store.get(KERNEL_TREE, &machine.slot.path(HALTED_PATH)).ok().flatten();
-    if mark.is_some_and(|mark| mark.bytes == machine.id.0) {
-        machine.is_halted = true;
-        machine.timers.clear();
-        machine.stay_down();
     }
 }

@@ -23,7 +23,6 @@ use crate::config::Config;
 use crate::effect::Effect;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
-use crate::halt::recall_halt;
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
 use crate::look::{self, Look, LookError, MachineInfo};
@@ -474,7 +473,7 @@ impl<F: Flash> Kernel<F> {
         machine.conduct = storage.recall_conduct(slot, &machine.record, now);
         machine.stay_down();
         self.parts.recall_timers(now, &mut machine);
-        recall_halt(&mut self.parts.storage, &mut machine);
+        self.parts.storage.recall_halt(&mut machine);
         if is_removed {
             machine.step(Event::Ended);
         }

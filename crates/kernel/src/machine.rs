@@ -390,6 +390,12 @@ impl Machine {
         }
     }
 
+    /// Its owner stops it: its timers go.
+    pub(crate) fn halt(&mut self) {
+        self.is_halted = true;
+        self.timers.clear();
+    }
+
     /// Keeps a machine that begins anew from running, if its owner or its conduct says so.
     pub(crate) fn stay_down(&mut self) {
         if self.is_halted {

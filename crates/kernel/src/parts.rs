@@ -18,7 +18,6 @@ use crate::config::Config;
 use crate::events::Events;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind, Trace};
-use crate::halt::recalled_timers;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Machine, Running, Wait, Woken};
 use crate::machines::Machines;
@@ -84,7 +83,7 @@ impl<F: Flash> Parts<F> {
     /// Takes up the timers that the store knows of a machine that isn't in its slot yet.
     pub(crate) fn recall_timers(&mut self, now: Instant, machine: &mut Machine) {
         let unix_us = self.clock.unix_us(now);
-        machine.timers = recalled_timers(&mut self.storage, unix_us, machine, now);
+        machine.timers = self.storage.timers_anew(machine, unix_us, now);
     }
 
     /// Checks the code of `slot` once, and queues its `entry`; a damaged one stops the machine.

@@ -31,6 +31,9 @@ const DIGEST_BYTES: usize = 32;
 const CONDUCT_PATH: &str = "conduct";
 /// The path in the kernel's tree below which timers are kept, by slot.
 const TIMERS_PATH: &str = "timers";
+/// The path in the kernel's tree below which slots are marked whose machines the owner stopped; each mark
+/// holds the id of its machine, so that it doesn't stop another one in that slot.
+const HALTED_PATH: &str = "halted";
 
 /// The store, code flash, and what seals them.
 pub(crate) struct Storage<F> {
@@ -218,8 +221,44 @@ impl<F: Flash> Storage<F> {
         Ok(())
     }
 
+    /// The timers that `machine` had set, or else those of its package, begun anew.
+    pub(crate) fn timers_anew(
+        &mut self,
+        machine: &Machine,
+        unix_us: Option<u64>,
+        now: Instant,
+    ) -> Vec<Timer> {
+        let mut timers = self
+            .recall_timers(machine)
+            .unwrap_or_else(|| machine.record.timers.iter().map(Timer::of_package).collect());
+        for timer in &mut timers {
+            timer.due = None;
+            timer.begin(now, unix_us);
+        }
+        timers
+    }
+
+    /// Marks a machine as stopped by its owner.
+    pub(crate) fn keep_halt(&mut self, machine: &Machine) -> Result<(), BatchError> {
+        self.store.batch(&[set(&machine.slot.path(HALTED_PATH), &machine.id.0)])
+    }
+
+    /// Takes the mark from the machine in a slot.
+    pub(crate) fn forget_halt(&mut self, slot: Slot) -> Result<(), BatchError> {
+        self.store.batch(&[delete(&slot.path(HALTED_PATH))])
+    }
+
+    /// Keeps a machine that is about to take its slot from running, if its owner stopped it before.
+    pub(crate) fn recall_halt(&mut self, machine: &mut Machine) {
+        let mark = self.store.get(KERNEL_TREE, &machine.slot.path(HALTED_PATH)).ok().flatten();
+        if mark.is_some_and(|mark| mark.bytes == machine.id.0) {
+            machine.halt();
+            machine.stay_down();
+        }
+    }
+
     /// The timers that a machine had when it last set or ended one, if it is the same and of the same package.
-    pub(crate) fn recall_timers(&mut self, machine: &Machine) -> Option<Vec<Timer>> {
+    fn recall_timers(&mut self, machine: &Machine) -> Option<Vec<Timer>> {
         match self.recall::<(MachineId, Digest, Vec<Timer>)>(&machine.slot.path(TIMERS_PATH)) {
             Some((id, package, timers))
                 if (id, package) == (machine.id, machine.record.package) =>

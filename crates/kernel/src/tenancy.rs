@@ -15,7 +15,6 @@ use tenure_wire::NoResult;
 use tenure_wire::usage::Usage;
 use tenure_wire::{Budget, MachineId, Name, Term};
 
-use crate::halt::recall_halt;
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
 use crate::machine::Machine;
@@ -296,7 +295,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let mut machine = Machine::new(record, id, slot, self.now, log_rate);
         (machine.hidden, machine.usage) = (hidden, unbilled);
         self.parts.recall_timers(self.now, &mut machine);
-        recall_halt(&mut self.parts.storage, &mut machine);
+        self.parts.storage.recall_halt(&mut machine);
         self.parts.occupy(self.now, machine);
         self.parts.log(self.now, slot, LogLevel::Info, message);
     }

@@ -18,7 +18,7 @@ use core::cmp::Ordering;
 use crate::error::ReadError;
 use crate::path::{self, Edge, Place};
 use crate::record::{CRC, ValueKind};
-use crate::store::Value;
+use crate::value::Value;
 
 const MAGIC: [u8; 4] = *b"TBT\x01";
 const HEADER_BYTES: usize = 12;

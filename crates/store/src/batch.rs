@@ -12,7 +12,8 @@ use crate::error::BatchError;
 use crate::index::Location;
 use crate::path;
 use crate::record::{Action, COMMIT_VALUE_BYTES, Head, Origin, ValueCrc, ValueKind};
-use crate::store::{Store, TreeId, head_of_delete};
+use crate::store::{Store, head_of_delete};
+use crate::value::TreeId;
 
 /// One change of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +83,15 @@ impl<F: Flash> Store<F> {
             .filter(|change| matches!(change, Change::Set { .. }))
             .map(|change| cost(change).charge)
             .sum();
-        if charge > 0 && self.catalogue.charged + charge > layout.charge_max() {
+        if charge > 0 && self.catalogue.charged() + charge > layout.charge_max() {
             return Err(BatchError::Full);
         }
         let commits = [layout.record_bytes(0, COMMIT_VALUE_BYTES); 2];
         let sizes: Vec<u32> = changes.iter().map(|change| cost(change).bytes).collect();
-        self.make_room_for_all(sizes.into_iter().chain(commits))?;
+        self.reclaim().make_room_for_all(sizes.into_iter().chain(commits))?;
         let locations = self.write_batch(changes).map_err(BatchError::Flash)?;
-        self.or_fail(|store| store.apply(&locations)).map_err(BatchError::Flash)
+        let applied = self.catalogue.apply(&mut self.log, &locations);
+        self.log.or_fail(applied).map_err(BatchError::Flash)
     }
 
     fn check_changes(&self, changes: &[Change<'_>]) -> Result<(), BatchError> {
@@ -125,65 +127,30 @@ impl<F: Flash> Store<F> {
             value_length: COMMIT_VALUE_BYTES as u16,
             value_crc: ValueCrc::of(&first),
         };
-        self.append_in_place(commit, &[], &first)?;
+        self.log.append_anywhere(commit, &[], &first)?;
         // The batch counts already; the second commit only guards the first.
-        let _ = self.append_in_place(commit, &[], &first);
+        let _ = self.log.append_anywhere(commit, &[], &first);
         Ok(locations)
-    }
-
-    fn append_in_place(
-        &mut self,
-        head: Head,
-        path: &[u8],
-        value: &[u8],
-    ) -> Result<Location, FlashError> {
-        self.open_sector_for(path.len(), value.len())?;
-        self.log.append(head, path, value)
     }
 
     fn append_change(&mut self, change: &Change<'_>) -> Result<Location, FlashError> {
         match *change {
             Change::Set { tree, path, kind, value } => {
-                self.open_sector_for(path.len(), self.stored_length(tree, value))?;
+                let length = self.seals.stored_length(tree, value);
+                self.log.open_sector_for(path.len(), length)?;
                 self.append_set(tree, path, kind, value, Origin::Batched)
             }
             Change::Delete { tree, path } => {
                 let head = head_of_delete(tree, path, Origin::Batched);
-                self.append_in_place(head, path.as_bytes(), &[])
+                self.log.append_anywhere(head, path.as_bytes(), &[])
             }
         }
-    }
-
-    fn open_sector_for(
-        &mut self,
-        path_length: usize,
-        value_length: usize,
-    ) -> Result<(), FlashError> {
-        let bytes = self.log.layout.record_bytes(path_length, value_length);
-        if self.log.head_room() < bytes { self.log.open_sector() } else { Ok(()) }
     }
 
     fn stored_length_of(&self, change: &Change<'_>) -> usize {
         match *change {
-            Change::Set { tree, value, .. } => self.stored_length(tree, value),
+            Change::Set { tree, value, .. } => self.seals.stored_length(tree, value),
             Change::Delete { .. } => 0,
         }
-    }
-
-    /// Makes the changes in the records at `locations` count, in their order.
-    pub(crate) fn apply(&mut self, locations: &[Location]) -> Result<(), FlashError> {
-        for location in locations {
-            let Some(entry) = self.log.entry(*location)? else {
-                continue;
-            };
-            match entry.head.action {
-                Action::Set(_) => self.put(*location)?,
-                Action::Delete => {
-                    self.remove_subtree(entry.head.tree, entry.path(), usize::MAX)?;
-                }
-                Action::Commit | Action::Reclaimed => {}
-            }
-        }
-        Ok(())
     }
 }

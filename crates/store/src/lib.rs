@@ -42,8 +42,10 @@ mod overlay;
 mod path;
 mod reclaim;
 mod record;
+mod removals;
 mod seal;
 mod store;
+mod value;
 
 pub use base::{Base, BaseValue, base_bytes, write_base};
 pub use batch::Change;
@@ -53,4 +55,5 @@ pub use overlay::{Deletion, DeletionStep, Hidden, Overlay};
 pub use path::{PATH_BYTES_MAX, PathError};
 pub use record::ValueKind;
 pub use seal::{SEAL_BYTES, Seal, TAG_BYTES, Unsealable};
-pub use store::{Occupancy, Removed, Store, TreeId, Value};
+pub use store::{Occupancy, Removed, Store};
+pub use value::{TreeId, Value};

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use tenure_hal::{Flash, FlashError};
 
 use crate::index::Location;
-use crate::layout::Layout;
+use crate::layout::{Cost, Layout};
 use crate::record::{
     HEAD_AND_PATH_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, Head, Seat, SectorHeader, ValueCrc,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Log<F> {
     /// Whether the next record is an odd one.
     pub(crate) odd: bool,
     /// Set when it is unknown what the flash holds.
-    pub(crate) failed: bool,
+    failed: bool,
 }
 
 /// A record's head and path, read from the flash and found intact.
@@ -94,6 +94,11 @@ impl<F: Flash> Log<F> {
         }
     }
 
+    /// Whether it is unknown what the flash holds.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     pub(crate) fn into_flash(self) -> F {
         self.flash
     }
@@ -145,6 +150,35 @@ impl<F: Flash> Log<F> {
     /// The position of the next record, unless a sector is opened before it.
     pub(crate) fn next_position(&self) -> u64 {
         self.position(Location(self.sector_start(self.newest) + self.tail))
+    }
+
+    /// What a record costs.
+    pub(crate) fn cost(&self, entry: &Entry) -> Cost {
+        self.layout.cost(entry.path().len(), entry.value_length())
+    }
+
+    /// How many sectors must be opened for records of these sizes.
+    pub(crate) fn sectors_to_open(&self, records: impl Iterator<Item = u32>) -> u32 {
+        let mut opened = 0;
+        let mut room = self.head_room();
+        for bytes in records {
+            if room < bytes {
+                opened += 1;
+                room = self.layout.sector_room();
+            }
+            room = room.saturating_sub(bytes);
+        }
+        opened
+    }
+
+    /// Refuses all work when it is unknown what the flash holds.
+    pub(crate) fn check_sound(&self) -> Result<(), FlashError> {
+        if self.failed { Err(FlashError::Hardware) } else { Ok(()) }
+    }
+
+    /// The outcome of what must not fail halfway: if it did, the log refuses all further work.
+    pub(crate) fn or_fail<T>(&mut self, outcome: Result<T, FlashError>) -> Result<T, FlashError> {
+        outcome.inspect_err(|_| self.failed = true)
     }
 
     // Reading
@@ -275,6 +309,28 @@ impl<F: Flash> Log<F> {
         self.newest = sequence;
         self.tail = self.layout.records_start();
         Ok(())
+    }
+
+    /// Appends a record, in the next sector if the newest has no room; the caller has seen to it that one of
+    /// them has.
+    pub(crate) fn append_anywhere(
+        &mut self,
+        head: Head,
+        path: &[u8],
+        value: &[u8],
+    ) -> Result<Location, FlashError> {
+        self.open_sector_for(path.len(), value.len())?;
+        self.append(head, path, value)
+    }
+
+    /// Takes the next sector into use if the newest has no room for a record of these lengths.
+    pub(crate) fn open_sector_for(
+        &mut self,
+        path_length: usize,
+        value_length: usize,
+    ) -> Result<(), FlashError> {
+        let bytes = self.layout.record_bytes(path_length, value_length);
+        if self.head_room() < bytes { self.open_sector() } else { Ok(()) }
     }
 
     /// Appends a record, for which the caller has seen to it that there is room.

@@ -4,7 +4,6 @@
 //! checks every record; what is not intact is passed over and counted.
 
 use alloc::vec::Vec;
-use litemap::LiteMap;
 
 use tenure_hal::{Flash, FlashError};
 
@@ -62,14 +61,9 @@ impl<F: Flash> Store<F> {
         if log.free_sectors() == 0 {
             log.settle_reclaim()?;
         }
-        let mut store = Self {
-            log,
-            catalogue: Catalogue::default(),
-            seals: LiteMap::new(),
-            removals: Vec::new(),
-        };
-        let report = store.replay()?;
-        Ok((store, report))
+        let mut catalogue = Catalogue::default();
+        let report = replay(&mut log, &mut catalogue)?;
+        Ok((Self::new(log, catalogue), report))
     }
 
     /// Finds the store on `flash`, or makes one with this salt (see [`Store::format_with_salt`]) if
@@ -113,75 +107,85 @@ impl<F: Flash> Store<F> {
         }
         let mut log = Log::new(flash, layout, salt);
         log.begin_sector()?;
-        Ok(Self {
-            log,
-            catalogue: Catalogue::default(),
-            seals: LiteMap::new(),
-            removals: Vec::new(),
-        })
+        Ok(Self::new(log, Catalogue::default()))
     }
+}
 
-    /// Reads the log from its oldest record to its newest and sets up everything in RAM.
-    fn replay(&mut self) -> Result<MountReport, FlashError> {
-        let mut report = MountReport::default();
-        let mut pending = Vec::new();
-        let mut suspect: Option<Entry> = None;
-        for sequence in self.log.oldest..=self.log.newest {
-            let position = sequence % self.log.layout.geometry.sector_count;
-            let header = self.log.header(position)?;
-            if header.is_none_or(|header| header.sequence != sequence) {
-                report.damaged_headers += 1;
-            }
-            let mut walk = self.log.walk(sequence)?;
-            while let Some(entry) = self.log.next(&mut walk)? {
-                // A record after a write that a power cut tore took its place in the alternation. If
-                // it didn't, the write was acknowledged: its key is lost, and not what it was before.
-                if let Some(rotten) = suspect.take()
-                    && rotten.head.is_odd != entry.head.is_odd
-                {
-                    self.replay_record(&rotten, &mut pending)?;
-                }
-                let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
-                self.log.odd = entry.head.is_odd ^ intact;
-                if intact {
-                    self.replay_record(&entry, &mut pending)?;
-                    continue;
-                }
-                report.damaged_records += 1;
-                match (entry.head.action, entry.head.origin) {
-                    (Action::Set(_), _) if !is_sensible(&entry) => {}
-                    // A commit comes only after the whole batch was written.
-                    (Action::Set(_), Origin::Batched) => pending.push(entry.location),
-                    (Action::Set(_), _) => suspect = Some(entry),
-                    _ => {}
-                }
-            }
-            report.damaged_records += walk.damaged_runs;
-            self.log.tail = walk.tail();
+/// Reads the log from its oldest record to its newest and sets up everything in RAM.
+fn replay<F: Flash>(
+    log: &mut Log<F>,
+    catalogue: &mut Catalogue,
+) -> Result<MountReport, FlashError> {
+    let mut report = MountReport::default();
+    let mut replay = Replay { log, catalogue, pending: Vec::new(), suspect: None };
+    for sequence in replay.log.oldest..=replay.log.newest {
+        replay.sector(sequence, &mut report)?;
+    }
+    report.keys = replay.catalogue.keys();
+    report.batch_broken_off = !replay.pending.is_empty();
+    report.sectors_used = replay.log.newest + 1 - replay.log.oldest;
+    Ok(report)
+}
+
+/// A log that is read from its oldest record on.
+struct Replay<'s, F> {
+    log: &'s mut Log<F>,
+    catalogue: &'s mut Catalogue,
+    /// Records of a batch whose commit wasn't met yet.
+    pending: Vec<Location>,
+    /// The last record, if its value is damaged: a write that a power cut tore, or one that was acknowledged.
+    suspect: Option<Entry>,
+}
+
+impl<F: Flash> Replay<'_, F> {
+    fn sector(&mut self, sequence: u32, report: &mut MountReport) -> Result<(), FlashError> {
+        let position = sequence % self.log.layout.geometry.sector_count;
+        let header = self.log.header(position)?;
+        if header.is_none_or(|header| header.sequence != sequence) {
+            report.damaged_headers += 1;
         }
-        report.keys = self.catalogue.index.len();
-        report.batch_broken_off = !pending.is_empty();
-        report.sectors_used = self.log.newest + 1 - self.log.oldest;
-        Ok(report)
+        let mut walk = self.log.walk(sequence)?;
+        while let Some(entry) = self.log.next(&mut walk)? {
+            // A record after a write that a power cut tore took its place in the alternation. If
+            // it didn't, the write was acknowledged: its key is lost, and not what it was before.
+            if let Some(rotten) = self.suspect.take()
+                && rotten.head.is_odd != entry.head.is_odd
+            {
+                self.record(&rotten)?;
+            }
+            let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
+            self.log.odd = entry.head.is_odd ^ intact;
+            if intact {
+                self.record(&entry)?;
+                continue;
+            }
+            report.damaged_records += 1;
+            match (entry.head.action, entry.head.origin) {
+                (Action::Set(_), _) if !is_sensible(&entry) => {}
+                // A commit comes only after the whole batch was written.
+                (Action::Set(_), Origin::Batched) => self.pending.push(entry.location),
+                (Action::Set(_), _) => self.suspect = Some(entry),
+                _ => {}
+            }
+        }
+        report.damaged_records += walk.damaged_runs;
+        self.log.tail = walk.tail();
+        Ok(())
     }
 
-    fn replay_record(
-        &mut self,
-        entry: &Entry,
-        pending: &mut Vec<Location>,
-    ) -> Result<(), FlashError> {
+    fn record(&mut self, entry: &Entry) -> Result<(), FlashError> {
         if entry.head.action == Action::Commit {
             let first = self.log.value(entry)?.and_then(|value| value.try_into().ok());
             if let Some(first) = first.map(u64::from_le_bytes) {
-                pending.retain(|location| self.log.position(*location) >= first);
-                self.apply(pending)?;
+                self.pending.retain(|location| self.log.position(*location) >= first);
+                self.catalogue.apply(self.log, &self.pending)?;
             }
-            pending.clear();
+            self.pending.clear();
         } else if entry.head.origin == Origin::Batched {
-            pending.push(entry.location);
+            self.pending.push(entry.location);
         } else {
-            pending.clear();
-            self.apply(&[entry.location])?;
+            self.pending.clear();
+            self.catalogue.apply(self.log, &[entry.location])?;
         }
         Ok(())
     }

@@ -15,7 +15,8 @@ use crate::base::{Base, BaseValue};
 use crate::error::{DeleteError, ReadError, SetError};
 use crate::path::{self, Edge, Place};
 use crate::record::ValueKind;
-use crate::store::{Removed, Store, TreeId, Value};
+use crate::store::{Removed, Store};
+use crate::value::{TreeId, Value};
 
 /// How many values of a base one chunk in the store is for.
 const CHUNK_BITS: usize = 256;

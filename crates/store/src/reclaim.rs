@@ -11,16 +11,22 @@
 
 use tenure_hal::{Flash, FlashError};
 
+use crate::catalogue::Catalogue;
 use crate::error::RoomError;
-use crate::log::Entry;
+use crate::log::{Entry, Log};
 use crate::record::{Action, Head, Origin, ValueCrc};
-use crate::store::Store;
 
 /// How many sectors one write reclaims at most, as long as free sectors are left. Seven are enough
 /// to pass once through a log of which seven eighths are live while an eighth is written.
 const RECLAIMS_PER_SECTOR_MAX: u32 = 8;
 
-impl<F: Flash> Store<F> {
+/// The log, lent to have room made in it, and the catalogue of what is live there.
+pub(crate) struct Reclaim<'s, F> {
+    pub(crate) log: &'s mut Log<F>,
+    pub(crate) catalogue: &'s mut Catalogue,
+}
+
+impl<F: Flash> Reclaim<'_, F> {
     /// Sees to it that `bytes` fit at the head of the log.
     pub(crate) fn make_room(&mut self, bytes: u32) -> Result<(), RoomError> {
         if self.log.head_room() >= bytes {
@@ -46,7 +52,7 @@ impl<F: Flash> Store<F> {
         records: impl Iterator<Item = u32> + Clone,
     ) -> Result<(), RoomError> {
         let mut rounds = 2 * self.log.layout.geometry.sector_count;
-        while self.sectors_to_open(records.clone()) >= self.log.free_sectors() {
+        while self.log.sectors_to_open(records.clone()) >= self.log.free_sectors() {
             if self.log.oldest == self.log.newest {
                 return Err(RoomError::Full);
             }
@@ -56,27 +62,13 @@ impl<F: Flash> Store<F> {
         Ok(())
     }
 
-    /// How many sectors must be opened for records of these sizes.
-    fn sectors_to_open(&self, records: impl Iterator<Item = u32>) -> u32 {
-        let mut opened = 0;
-        let mut room = self.log.head_room();
-        for bytes in records {
-            if room < bytes {
-                opened += 1;
-                room = self.log.layout.sector_room();
-            }
-            room = room.saturating_sub(bytes);
-        }
-        opened
-    }
-
     /// Reclaims some sectors before the last one is needed, so that no single write has to pass
     /// through a whole log that is nearly all live.
     fn reclaim_ahead(&mut self) -> Result<(), FlashError> {
         let plenty = self.log.layout.geometry.sector_count / 8 + 1;
         let sector_room = u64::from(self.log.layout.sector_room());
         for _ in 0..RECLAIMS_PER_SECTOR_MAX {
-            let dead = self.log.used_bytes().saturating_sub(self.catalogue.charged);
+            let dead = self.log.used_bytes().saturating_sub(self.catalogue.charged());
             if self.log.free_sectors() > plenty || dead < sector_room {
                 break;
             }
@@ -89,17 +81,20 @@ impl<F: Flash> Store<F> {
     /// mounted anew, which starts the reclaim over.
     fn reclaim_oldest(&mut self) -> Result<(), FlashError> {
         debug_assert!(self.log.oldest < self.log.newest, "the head can't be reclaimed into itself");
-        self.or_fail(|store| {
-            let mut walk = store.log.walk(store.log.oldest)?;
-            while let Some(entry) = store.log.next(&mut walk)? {
-                store.carry_over(&entry)?;
-            }
-            if store.log.free_sectors() == 0 {
-                store.log.append(RECLAIMED, &[], &[])?;
-            }
-            store.log.oldest += 1;
-            Ok(())
-        })
+        let outcome = self.copy_oldest();
+        self.log.or_fail(outcome)
+    }
+
+    fn copy_oldest(&mut self) -> Result<(), FlashError> {
+        let mut walk = self.log.walk(self.log.oldest)?;
+        while let Some(entry) = self.log.next(&mut walk)? {
+            self.carry_over(&entry)?;
+        }
+        if self.log.free_sectors() == 0 {
+            self.log.append(RECLAIMED, &[], &[])?;
+        }
+        self.log.oldest += 1;
+        Ok(())
     }
 
     /// Copies a record of the oldest sector to the head, if it is live.
@@ -107,18 +102,12 @@ impl<F: Flash> Store<F> {
         let Action::Set(_) = entry.head.action else {
             return Ok(());
         };
-        let Some(slot) = self.live_slot(entry)? else {
-            return Ok(());
-        };
-        // A damaged value stays what it is, so that whoever asks for it learns that it is lost.
-        let value = self.log.value_as_found(entry)?;
-        if self.log.head_room() < self.cost(entry).bytes {
-            self.log.open_sector()?;
-        }
-        let head = Head { origin: Origin::Copied, ..entry.head };
-        let location = self.log.append(head, entry.path(), &value)?;
-        self.catalogue.index.replace(slot, location);
-        Ok(())
+        self.catalogue.carry_over(self.log, entry, |log| {
+            // A damaged value stays what it is, so that whoever asks for it learns that it is lost.
+            let value = log.value_as_found(entry)?;
+            let head = Head { origin: Origin::Copied, ..entry.head };
+            log.append_anywhere(head, entry.path(), &value)
+        })
     }
 }
 

@@ -15,15 +15,16 @@
 //!   moved to another place, or told to be text instead of bytes, doesn't open.
 //! - A tree that has a seal reads nothing that isn't sealed.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use tenure_hal::Flash;
+use litemap::LiteMap;
 
 use crate::error::ReadError;
 use crate::log::Entry;
 use crate::record::ValueKind;
-use crate::store::{Store, TreeId, Value};
+use crate::value::{TreeId, Value};
 
 const NUMBER_BYTES: usize = 8;
 /// How many bytes sealing a value adds.
@@ -60,35 +61,44 @@ impl fmt::Debug for dyn Seal {
     }
 }
 
-impl<F: Flash> Store<F> {
-    /// Seals what is written to `tree` from now on, and reads nothing else from it; `None` ends
-    /// that. Whoever mounts a store gives its trees their seals before anything else.
-    pub fn seal_tree(&mut self, tree: TreeId, seal: Option<alloc::boxed::Box<dyn Seal>>) {
+/// The seal of each tree that has one.
+#[derive(Debug)]
+pub(crate) struct Seals(LiteMap<u16, Box<dyn Seal>>);
+
+impl Seals {
+    /// No tree has one.
+    pub(crate) fn new() -> Self {
+        Self(LiteMap::new())
+    }
+
+    /// Gives a tree its seal, or takes it away.
+    pub(crate) fn set(&mut self, tree: TreeId, seal: Option<Box<dyn Seal>>) {
         match seal {
-            Some(seal) => self.seals.insert(tree.0, seal),
-            None => self.seals.remove(&tree.0),
+            Some(seal) => self.0.insert(tree.0, seal),
+            None => self.0.remove(&tree.0),
         };
     }
 
     /// How many bytes the value takes in its record.
     pub(crate) fn stored_length(&self, tree: TreeId, value: &[u8]) -> usize {
-        value.len() + if self.is_sealed(tree) { SEAL_BYTES } else { 0 }
+        value.len() + if self.has(tree) { SEAL_BYTES } else { 0 }
     }
 
-    pub(crate) fn is_sealed(&self, tree: TreeId) -> bool {
-        self.seals.contains_key(&tree.0)
+    /// Whether a tree is sealed.
+    pub(crate) fn has(&self, tree: TreeId) -> bool {
+        self.0.contains_key(&tree.0)
     }
 
-    /// The value in the form in which it stands in the next record, if its tree is sealed.
+    /// The value in the form in which it stands in the record at position `number`, if its tree is sealed.
     pub(crate) fn sealed(
         &self,
+        number: u64,
         tree: TreeId,
         path: &str,
         kind: ValueKind,
         value: &[u8],
     ) -> Option<Vec<u8>> {
-        let seal = self.seals.get(&tree.0)?;
-        let number = self.log.next_position();
+        let seal = self.0.get(&tree.0)?;
         let mut sealed = Vec::with_capacity(value.len() + SEAL_BYTES);
         sealed.extend(number.to_le_bytes());
         sealed.extend(value);
@@ -98,15 +108,15 @@ impl<F: Flash> Store<F> {
         Some(sealed)
     }
 
-    /// The value in the record of `entry`.
-    pub(crate) fn read_value(
-        &mut self,
+    /// The value in the record of `entry`, where `stored` stands.
+    pub(crate) fn open(
+        &self,
         entry: &Entry,
         kind: ValueKind,
+        stored: Vec<u8>,
     ) -> Result<Value, ReadError> {
-        let stored = self.log.value(entry)?.ok_or(ReadError::Corrupt)?;
         let tree = TreeId(entry.head.tree);
-        match (self.seals.get(&tree.0), entry.head.is_sealed) {
+        match (self.0.get(&tree.0), entry.head.is_sealed) {
             (None, false) => Ok(Value { kind, bytes: stored }),
             (None, true) => Err(ReadError::Sealed),
             (Some(_), false) => Err(ReadError::Unsealable),
@@ -117,7 +127,7 @@ impl<F: Flash> Store<F> {
     }
 }
 
-/// Opens what [`Store::sealed`] made.
+/// Opens what [`Seals::sealed`] made.
 fn open(
     seal: &dyn Seal,
     tree: TreeId,

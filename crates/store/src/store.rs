@@ -3,39 +3,18 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use litemap::LiteMap;
 
 use tenure_hal::{Flash, FlashError};
 
-use crate::catalogue::{Catalogue, TreeUsage};
+use crate::catalogue::{Catalogue, Step};
 use crate::error::{DeleteError, ReadError, RoomError, SetError};
 use crate::index::Location;
 use crate::log::{Entry, Log};
 use crate::path::{self, Edge, Place};
+use crate::reclaim::Reclaim;
 use crate::record::{Action, Head, Origin, ValueCrc, ValueKind};
-use crate::seal::Seal;
-
-/// The number of a tree: who it belongs to is the caller's affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreeId(pub u16);
-
-/// A stored value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// Bytes or text.
-    pub kind: ValueKind,
-    /// The value itself.
-    pub bytes: Vec<u8>,
-}
-
-/// A node whose deletion is on the flash, while entries of it stand in the index.
-#[derive(Debug)]
-pub(crate) struct Removal {
-    pub(crate) tree: u16,
-    pub(crate) node: Vec<u8>,
-    /// Values that a reclaim took out of the index before it came to them.
-    pub(crate) reclaimed: usize,
-}
+use crate::seal::{Seal, Seals};
+use crate::value::{TreeId, Value};
 
 /// The effect of a step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +59,21 @@ pub struct Occupancy {
 pub struct Store<F> {
     pub(crate) log: Log<F>,
     pub(crate) catalogue: Catalogue,
-    /// The seal of each tree that has one.
-    pub(crate) seals: LiteMap<u16, Box<dyn Seal>>,
-    /// Deletions that are on the flash and not yet through the index.
-    pub(crate) removals: Vec<Removal>,
+    pub(crate) seals: Seals,
 }
 
 impl<F: Flash> Store<F> {
+    /// A store whose log is `log`, and what its records come to.
+    pub(crate) fn new(log: Log<F>, catalogue: Catalogue) -> Self {
+        Self { log, catalogue, seals: Seals::new() }
+    }
+
+    /// Seals what is written to `tree` from now on, and reads nothing else from it; `None` ends
+    /// that. Whoever mounts a store gives its trees their seals before anything else.
+    pub fn seal_tree(&mut self, tree: TreeId, seal: Option<Box<dyn Seal>>) {
+        self.seals.set(tree, seal);
+    }
+
     /// Sets the value at `path`; the nodes above it come into being with it.
     ///
     /// Setting what is stored already writes nothing.
@@ -101,7 +88,7 @@ impl<F: Flash> Store<F> {
         value: &[u8],
     ) -> Result<(), SetError> {
         path::check_value(path).map_err(SetError::Path)?;
-        let stored_length = self.stored_length(tree, value);
+        let stored_length = self.seals.stored_length(tree, value);
         let bytes_max = self.value_bytes_max();
         if stored_length > bytes_max {
             let bytes_max = bytes_max - (stored_length - value.len());
@@ -109,26 +96,28 @@ impl<F: Flash> Store<F> {
         }
         self.settle(tree).map_err(SetError::Flash)?;
         let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
-        let (slot, old) = self.look_up(place).map_err(SetError::Flash)?;
+        let (slot, old) = self.catalogue.look_up(&mut self.log, place).map_err(SetError::Flash)?;
         if let Some(old) = &old
             && self.holds(old, kind, value).map_err(SetError::Flash)?
         {
             return Ok(());
         }
         let new_cost = self.log.layout.cost(path.len(), stored_length);
-        let old_charge = old.as_ref().map_or(0, |old| self.cost(old).charge);
-        let charged = self.catalogue.charged.saturating_sub(old_charge) + new_cost.charge;
+        let old_cost = old.as_ref().map(|old| self.log.cost(old));
+        let old_charge = old_cost.map_or(0, |cost| cost.charge);
+        let charged = self.catalogue.charged().saturating_sub(old_charge) + new_cost.charge;
         if new_cost.charge > old_charge && charged > self.log.layout.charge_max() {
             return Err(SetError::Full);
         }
-        let keys = self.catalogue.index.len();
+        let keys = self.catalogue.keys();
         let location = self.write_set(tree, path, kind, value)?;
-        if self.catalogue.index.len() == keys {
+        if self.catalogue.keys() == keys {
             // Making room has moved records, and no slot.
-            self.put_at(slot, old.as_ref(), location, tree.0, new_cost);
+            self.catalogue.put_at(slot, old_cost, location, tree.0, new_cost);
             return Ok(());
         }
-        self.or_fail(|store| store.put(location)).map_err(SetError::Flash)
+        let put = self.catalogue.put(&mut self.log, location);
+        self.log.or_fail(put).map_err(SetError::Flash)
     }
 
     /// The value at `path`, or `None` if the node isn't there or has no value of its own.
@@ -139,7 +128,7 @@ impl<F: Flash> Store<F> {
         path::check_value(path).map_err(ReadError::Path)?;
         self.settle(tree)?;
         let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
-        let (_, Some(entry)) = self.look_up(place)? else {
+        let (_, Some(entry)) = self.catalogue.look_up(&mut self.log, place)? else {
             return Ok(None);
         };
         let Action::Set(kind) = entry.head.action else {
@@ -178,7 +167,7 @@ impl<F: Flash> Store<F> {
             return Ok(false);
         }
         self.write_delete(tree, path)?;
-        self.removals.push(Removal { tree: tree.0, node: path.as_bytes().to_vec(), reclaimed: 0 });
+        self.catalogue.begin_removal(tree, path.as_bytes());
         Ok(true)
     }
 
@@ -191,17 +180,10 @@ impl<F: Flash> Store<F> {
         tree: TreeId,
         values_max: usize,
     ) -> Result<Removed, FlashError> {
-        self.check_sound()?;
-        let Some(at) = self.removals.iter().position(|removal| removal.tree == tree.0) else {
-            return Ok(Removed { values: 0, is_done: true });
-        };
-        let Removal { tree, node, reclaimed } = self.removals.swap_remove(at);
-        let removed = self.or_fail(|store| store.remove_subtree(tree, &node, values_max))?;
-        let is_done = removed < values_max;
-        if !is_done {
-            self.removals.push(Removal { tree, node, reclaimed: 0 });
-        }
-        Ok(Removed { values: reclaimed + removed, is_done })
+        self.log.check_sound()?;
+        let step = self.catalogue.go_on_removing(&mut self.log, tree, values_max);
+        let Step { values, is_done } = self.log.or_fail(step)?;
+        Ok(Removed { values, is_done })
     }
 
     /// Whether there is a node at `path`: a value, or a value below it.
@@ -221,7 +203,8 @@ impl<F: Flash> Store<F> {
     pub fn exists_at(&mut self, tree: TreeId, path: &str) -> Result<bool, ReadError> {
         path::check_value(path).map_err(ReadError::Path)?;
         self.settle(tree)?;
-        Ok(self.seek(Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At })?.1)
+        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
+        Ok(self.catalogue.seek(&mut self.log, place)?.1)
     }
 
     /// The names of the nodes right below `path`, in order; the empty path stands for the tree.
@@ -253,7 +236,7 @@ impl<F: Flash> Store<F> {
         self.settle(tree)?;
         let (sibling, edge) = path::place_after_child(path, after);
         let place = Place { tree: tree.0, path: sibling.as_bytes(), edge };
-        let next = self.entry_from(place)?;
+        let next = self.catalogue.entry_from(&mut self.log, place)?;
         Ok(next.and_then(|entry| {
             let name = path::segment_below(entry.path(), path.as_bytes())?;
             Some(String::from_utf8_lossy(name).into_owned())
@@ -272,29 +255,31 @@ impl<F: Flash> Store<F> {
         let (path, edge) = after.map_or(("", Edge::At), |path| (path, Edge::Past));
         path::check_node(path).map_err(ReadError::Path)?;
         self.settle(tree)?;
-        let next = self.entry_from(Place { tree: tree.0, path: path.as_bytes(), edge })?;
+        let next = self
+            .catalogue
+            .entry_from(&mut self.log, Place { tree: tree.0, path: path.as_bytes(), edge })?;
         Ok(next.map(|entry| String::from_utf8_lossy(entry.path()).into_owned()))
     }
 
     /// Bytes that the tree's values take on the flash: paths, values, heads and padding.
     pub fn stored_bytes(&self, tree: TreeId) -> usize {
-        self.usage(tree).bytes
+        self.catalogue.usage(tree).bytes
     }
 
     /// How many values the tree has.
     pub fn keys(&self, tree: TreeId) -> usize {
-        self.usage(tree).keys
+        self.catalogue.usage(tree).keys
     }
 
     /// Bytes that a value in `tree` takes on the flash: its share of
     /// [`Store::stored_bytes`].
     pub fn record_bytes(&self, tree: TreeId, path: &str, value: &[u8]) -> usize {
-        self.log.layout.record_bytes(path.len(), self.stored_length(tree, value)) as usize
+        self.log.layout.record_bytes(path.len(), self.seals.stored_length(tree, value)) as usize
     }
 
     /// The trees that have a value, in order.
     pub fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
-        self.catalogue.trees.keys().copied().map(TreeId)
+        self.catalogue.trees()
     }
 
     /// The longest value that this flash can hold, in bytes; in a sealed tree [`SEAL_BYTES`](crate::SEAL_BYTES) less.
@@ -306,22 +291,22 @@ impl<F: Flash> Store<F> {
     pub fn occupancy(&self) -> Occupancy {
         let sectors = self.log.layout.geometry.sector_count;
         Occupancy {
-            stored_bytes: self.catalogue.live_bytes,
-            charged_bytes: self.catalogue.charged,
+            stored_bytes: self.catalogue.live_bytes(),
+            charged_bytes: self.catalogue.charged(),
             charge_bytes_max: self.log.layout.charge_max(),
-            keys: self.catalogue.index.len(),
+            keys: self.catalogue.keys(),
             free_sectors: self.log.free_sectors(),
             sectors,
-            index_bytes: self.catalogue.index.heap_bytes(),
+            index_bytes: self.catalogue.index_bytes(),
             sectors_opened: self.log.newest + 1 - sectors,
-            records_lost: self.catalogue.records_lost,
+            records_lost: self.catalogue.records_lost(),
         }
     }
 
     /// Whether a flash error has left it unknown what the flash holds: then every call fails until
     /// the flash is mounted anew.
     pub fn has_failed(&self) -> bool {
-        self.log.failed
+        self.log.has_failed()
     }
 
     /// Gives the flash back, to mount it anew for instance.
@@ -339,32 +324,26 @@ impl<F: Flash> Store<F> {
         self.log.flash_mut()
     }
 
-    fn usage(&self, tree: TreeId) -> TreeUsage {
-        self.catalogue.trees.get(&tree.0).copied().unwrap_or_default()
-    }
-
-    /// Refuses all work when it is unknown what the flash holds.
-    pub(crate) fn check_sound(&self) -> Result<(), FlashError> {
-        if self.log.failed { Err(FlashError::Hardware) } else { Ok(()) }
-    }
-
     /// Refuses all work when it is unknown what the flash holds; ends a deletion in `tree` that is under
     /// way.
     pub(crate) fn settle(&mut self, tree: TreeId) -> Result<(), FlashError> {
         self.go_on_deleting(tree, usize::MAX).map(|_| ())
     }
 
-    /// Does what must not fail halfway: if it does, the store refuses all further work.
-    pub(crate) fn or_fail<T>(
-        &mut self,
-        step: impl FnOnce(&mut Self) -> Result<T, FlashError>,
-    ) -> Result<T, FlashError> {
-        step(self).inspect_err(|_| self.log.failed = true)
+    /// To make room in the log.
+    pub(crate) fn reclaim(&mut self) -> Reclaim<'_, F> {
+        Reclaim { log: &mut self.log, catalogue: &mut self.catalogue }
+    }
+
+    /// The value in the record of `entry`.
+    fn read_value(&mut self, entry: &Entry, kind: ValueKind) -> Result<Value, ReadError> {
+        let stored = self.log.value(entry)?.ok_or(ReadError::Corrupt)?;
+        self.seals.open(entry, kind, stored)
     }
 
     fn exists_checked(&mut self, tree: TreeId, path: &str) -> Result<bool, FlashError> {
         let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
-        let first = self.entry_from(place)?;
+        let first = self.catalogue.entry_from(&mut self.log, place)?;
         Ok(first.is_some_and(|entry| path::is_within(entry.path(), path.as_bytes())))
     }
 
@@ -372,8 +351,8 @@ impl<F: Flash> Store<F> {
     fn holds(&mut self, old: &Entry, kind: ValueKind, value: &[u8]) -> Result<bool, FlashError> {
         let tree = TreeId(old.head.tree);
         let alike = old.head.action == Action::Set(kind)
-            && old.value_length() == self.stored_length(tree, value)
-            && (self.is_sealed(tree) || old.head.value_crc == ValueCrc::of(value));
+            && old.value_length() == self.seals.stored_length(tree, value)
+            && (self.seals.has(tree) || old.head.value_crc == ValueCrc::of(value));
         if !alike {
             return Ok(false);
         }
@@ -392,12 +371,12 @@ impl<F: Flash> Store<F> {
         kind: ValueKind,
         value: &[u8],
     ) -> Result<Location, RoomError> {
-        let bytes = self.log.layout.record_bytes(path.len(), self.stored_length(tree, value));
-        self.make_room(bytes)?;
+        let bytes = self.log.layout.record_bytes(path.len(), self.seals.stored_length(tree, value));
+        self.reclaim().make_room(bytes)?;
         match self.append_set(tree, path, kind, value, Origin::Alone) {
             // A place that should be erased is not: the room is damaged, and the log has left it.
             Err(FlashError::NotErased) => {
-                self.make_room(bytes)?;
+                self.reclaim().make_room(bytes)?;
                 Ok(self.append_set(tree, path, kind, value, Origin::Alone)?)
             }
             other => Ok(other?),
@@ -413,7 +392,7 @@ impl<F: Flash> Store<F> {
         value: &[u8],
         origin: Origin,
     ) -> Result<Location, FlashError> {
-        let sealed = self.sealed(tree, path, kind, value);
+        let sealed = self.seals.sealed(self.log.next_position(), tree, path, kind, value);
         let stored = sealed.as_deref().unwrap_or(value);
         let head = Head {
             action: Action::Set(kind),
@@ -432,10 +411,10 @@ impl<F: Flash> Store<F> {
     fn write_delete(&mut self, tree: TreeId, path: &str) -> Result<Location, RoomError> {
         let head = head_of_delete(tree, path, Origin::Alone);
         let bytes = self.log.layout.record_bytes(path.len(), 0);
-        self.make_room(bytes)?;
+        self.reclaim().make_room(bytes)?;
         match self.log.append(head, path.as_bytes(), &[]) {
             Err(FlashError::NotErased) => {
-                self.make_room(bytes)?;
+                self.reclaim().make_room(bytes)?;
                 Ok(self.log.append(head, path.as_bytes(), &[])?)
             }
             other => Ok(other?),

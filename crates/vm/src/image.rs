@@ -17,7 +17,7 @@ mod verify;
 mod view;
 mod writer;
 
-pub(crate) use view::{DataSegment, FunctionEntry, Section};
+pub(crate) use view::{DataSegment, ElementSegment, FunctionEntry, Section};
 pub use view::{
     Export, ExportKind, FunctionExport, FunctionIndex, FunctionShape, Image, ImageError, ImageToken,
 };

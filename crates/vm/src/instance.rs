@@ -1,22 +1,29 @@
 //! A machine's changing state, and how it is driven from outside.
 
 mod access;
+mod fuel;
 mod outer;
+mod parts;
+mod segments;
+mod stack;
 mod start;
+mod tables;
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use zeroize::Zeroize as _;
-
 use crate::{
     image::{FunctionEntry, FunctionIndex, Image, ImageToken},
-    interpreter::{self, Entry, Exit, Flow, Run},
+    interpreter::{self, Exit, Flow, Run},
     isa,
-    memory::{Lined, Memory, Unavailable},
     value::Value,
     wall::{Breach, Wall},
 };
+pub(crate) use fuel::Debt;
+use fuel::{UNIT_BYTES, moving_bytes};
+pub(crate) use parts::{Parts, Position, Shortage};
+pub(crate) use stack::Stack;
+pub(crate) use tables::Tables;
 
 /// The resources that an instance may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,8 +253,20 @@ pub(crate) enum Status {
     },
 }
 
+impl Status {
+    /// Waiting for the host that the stub at `pc` calls; nothing if there is no stub.
+    pub(crate) fn waiting(image: &Image<'_>, stub: u32, pc: u32) -> Option<Status> {
+        let signature = image.signature(FunctionIndex(stub))?;
+        Some(Status::Waiting {
+            function: isa::unit_at(image.bytes(), pc as usize + 2).unwrap_or(0),
+            arguments: signature.params().len() as u16,
+            results: fingerprint(signature.results()),
+        })
+    }
+}
+
 /// Tells lists of types apart without keeping them.
-pub(crate) fn fingerprint(types: impl Iterator<Item = crate::value::ValueType>) -> u32 {
+fn fingerprint(types: impl Iterator<Item = crate::value::ValueType>) -> u32 {
     types.fold(1, |sum: u32, value_type| sum.wrapping_mul(0x0100_0193) ^ value_type as u32)
 }
 
@@ -257,71 +276,18 @@ pub struct Instance {
     pub(crate) status: Status,
     /// The function that was called from outside.
     pub(crate) entry: u32,
-    /// Offset in the image of the next instruction.
-    pub(crate) pc: u32,
-    /// Offset in the stack of the current frame, in bytes.
-    pub(crate) frame: u32,
-    pub(crate) accumulator: u32,
-    /// Fuel that the last instruction took beyond what there was, in bytes of code.
-    pub(crate) debt: u32,
-    /// Globals, then the stack.
-    pub(crate) slots: Lined<u64>,
-    pub(crate) globals: usize,
-    pub(crate) memory: Memory,
-    pub(crate) tables: Vec<Lined<u32>>,
-    /// Bit sets of the segments that hold nothing any more.
-    pub(crate) dropped_data: Vec<u32>,
-    pub(crate) dropped_elements: Vec<u32>,
+    pub(crate) debt: Debt,
+    pub(crate) parts: Parts,
 }
 
-impl Drop for Instance {
-    /// Stack and globals are wiped like the memory: secrets pass through them.
-    fn drop(&mut self) {
-        self.slots.zeroize();
-    }
-}
-
-/// Bytes of code that a unit of fuel stands for.
-const UNIT_BYTES: i32 = 2;
-const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES;
-/// Fuel that is handed to the interpreter at a time.
-const PORTION_UNITS: u64 = 1 << 28;
+const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES as i32;
 
 /// How long the instruction is that calls the host.
 const HOST_BYTES: u32 = 4;
 
-/// Fuel for memory that was cleared and moved: a unit for each granule, even where there are gigabytes.
-fn commit_units(moved: u64) -> u32 {
-    const GRANULE: u64 = 8;
-    const MOST: u64 = DEBT_UNITS_MAX as u64 / 2;
-    (moved / GRANULE).min(MOST) as u32
-}
-
-/// The most fuel that may be owed; an instruction may add half of it.
-pub(crate) const DEBT_UNITS_MAX: u32 = 1 << 27;
-
 /// How often the interpreter may be called in a row without having used anything: memory that is
 /// committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
-
-/// The part of an instance that the interpreter borrows. There are no fewer slots than globals.
-macro_rules! entry {
-    ($instance:ident, $image:ident, else $impossible:expr) => {{
-        let Some((globals, stack)) = $instance.slots.split_at_mut_checked($instance.globals) else {
-            return $impossible;
-        };
-        Entry {
-            image: $image,
-            globals,
-            stack,
-            memory: $instance.memory.bytes_mut(),
-            table: $instance.tables.first().map_or(&[], |table| table),
-            pc: $instance.pc,
-            frame: $instance.frame,
-            accumulator: $instance.accumulator,
-        }
-    }};
-}
 
 impl Instance {
     /// Sets up a call from outside, of any function that is no import.
@@ -360,8 +326,7 @@ impl Instance {
             return Err(CallError::Arguments);
         }
         self.begin(function, &entry)?;
-        let stack = self.slots.get_mut(self.globals..).unwrap_or(&mut []);
-        for (slot, argument) in stack.iter_mut().zip(arguments) {
+        for (slot, argument) in self.parts.stack.frames_from_mut(0).iter_mut().zip(arguments) {
             *slot = argument.to_slot();
         }
         Ok(())
@@ -370,23 +335,12 @@ impl Instance {
     /// Makes a function the outermost one; its arguments go to the stack's first slots.
     #[inline(always)]
     fn begin(&mut self, function: FunctionIndex, entry: &FunctionEntry) -> Result<(), CallError> {
-        let from = self.globals;
-        let frame = self.slots.get_mut(from..from + entry.frame_bytes as usize / 8);
-        let link = frame.and_then(|frame| frame.get_mut(entry.link as usize / 8..));
-        let Some((link, locals)) = link.and_then(|rest| rest.split_first_mut()) else {
-            return Err(CallError::StackBudget);
-        };
         // A link of zero ends the call.
-        *link = 0;
+        self.parts.stack.enter(0, entry, 0).ok_or(CallError::StackBudget)?;
         self.entry = function.0;
-        self.pc = entry.code;
-        self.frame = 0;
-        self.accumulator = 0;
-        self.debt = interpreter::entry_units(entry.zeros as usize) as u32 * UNIT_BYTES as u32;
+        self.parts.position = Position { pc: entry.code, frame: 0, accumulator: 0 };
+        self.debt = Debt::of_units(interpreter::entry_units(entry.zeros as usize));
         self.status = Status::Running;
-        if entry.zeros > 0 {
-            locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
-        }
         Ok(())
     }
 
@@ -400,23 +354,22 @@ impl Instance {
         if !matches!(self.status, Status::Running) || !self.is_of(image) {
             return self.stand(image);
         }
-        let budget = self.budget(*fuel);
+        let budget = self.debt.budget(*fuel);
         if budget < WINDOW_BYTES || budget as usize > image.room {
             return self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image));
         }
-        let entry = entry!(self, image, else self.stand(image));
+        let Some(entry) = self.parts.entry(image) else { return self.stand(image) };
         let mut run = Run::with_budget(entry, budget as u32);
         let mut context = run.context();
         let flow = run.start(&mut context);
         // The shortest way for the shortest calls.
         if flow == Flow::Done && run.used(&context) <= budget as u32 {
-            *fuel -= ((self.debt + run.used(&context)) / UNIT_BYTES as u32) as u64;
-            self.debt = 0;
+            self.debt.pay(fuel, run.used(&context));
             self.status = Status::Done;
             return Outcome::Done;
         }
         let exit = run.exit(&context, flow);
-        if flow == Flow::Outer && self.is_host_call(image, exit.pc) {
+        if flow == Flow::Outer && is_host_call(image, exit.pc) {
             return self.stop_at_host(image, &exit, fuel);
         }
         match self.stop(image, &exit, fuel) {
@@ -457,55 +410,35 @@ impl Instance {
     ) -> Result<Outcome, Breach> {
         let mut standing = 0;
         loop {
-            let budget = self.budget(*fuel);
-            let before = (*fuel, self.debt);
+            let budget = self.debt.budget(*fuel);
+            let before = (*fuel, self.debt.bytes());
             let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
             let exit = if budget <= 0 {
-                self.charge(fuel, 0);
+                self.debt.charge(fuel, 0);
                 return Ok(Outcome::OutOfFuel);
             } else if budget < WINDOW_BYTES {
                 // One instruction after the other.
-                let entry = entry!(self, image, else Err(interpreter::IMPOSSIBLE));
+                let entry = self.parts.entry(image).ok_or(interpreter::IMPOSSIBLE)?;
                 interpreter::execute_one(entry, wall)?
             } else {
                 let budget = image.room.min(budget as usize) as u32;
-                let entry = entry!(self, image, else Err(interpreter::IMPOSSIBLE));
+                let entry = self.parts.entry(image).ok_or(interpreter::IMPOSSIBLE)?;
                 Run::with_budget(entry, budget).end(wall, &[])?
             };
             if let Some(outcome) = self.stop(image, &exit, fuel) {
                 return Ok(outcome);
             }
             // An interpreter that has gone wrong could have itself called again for ever.
-            standing = if (*fuel, self.debt) == before { standing + 1 } else { 0 };
+            standing = if (*fuel, self.debt.bytes()) == before { standing + 1 } else { 0 };
             if standing > STANDING_MAX {
                 return Err(interpreter::IMPOSSIBLE);
             }
         }
     }
 
-    /// Bytes of code that fuel allows after what is owed; at most a portion at a time.
-    #[inline(always)]
-    fn budget(&self, fuel: u64) -> i32 {
-        fuel.min(PORTION_UNITS) as i32 * UNIT_BYTES - self.debt as i32
-    }
-
-    /// Takes fuel for what is owed and for `used` bytes of code; what there is no fuel for is owed.
-    fn charge(&mut self, fuel: &mut u64, used: u32) {
-        let units = (self.debt + used) / UNIT_BYTES as u32;
-        let rest = fuel.checked_sub(units as u64);
-        self.debt = if rest.is_some() { 0 } else { (units - *fuel as u32) * UNIT_BYTES as u32 };
-        *fuel = rest.unwrap_or(0);
-    }
-
     /// Whether the instance was made from the image. Its length goes into its checksum.
     fn is_of(&self, image: &Image<'_>) -> bool {
         image.token.checksum == self.token.checksum
-    }
-
-    fn note(&mut self, exit: &Exit) {
-        self.pc = exit.pc;
-        self.frame = exit.frame - self.globals as u32 * 8;
-        self.accumulator = exit.accumulator;
     }
 
     /// The outcome of `run` for an instance that has nothing to execute.
@@ -525,20 +458,20 @@ impl Instance {
     #[cold]
     #[inline(never)]
     fn stop(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Option<Outcome> {
-        self.charge(fuel, exit.used);
-        self.note(exit);
-        let mut left = self.budget(*fuel);
+        self.debt.charge(fuel, exit.used);
+        self.parts.note(exit);
+        let mut left = self.debt.budget(*fuel);
         let before = left;
         let done = match exit.flow {
-            Flow::Next | Flow::Check => Ok(()),
+            Flow::Next | Flow::Check => Ok(false),
             #[cfg(shared_tails)]
-            Flow::Store | Flow::Branch => Ok(()),
+            Flow::Store | Flow::Branch => Ok(false),
             Flow::Done => {
                 self.status = Status::Done;
                 return Some(Outcome::Done);
             }
-            Flow::Outer => self.execute_outer(image, &mut left),
-            Flow::Access => self.finish_access(image, &mut left),
+            Flow::Outer => self.parts.execute_outer(image, &mut left),
+            Flow::Access => self.parts.finish_access(image, &mut left).map(|()| false),
             Flow::Unreachable => Err(TrapKind::Unreachable),
             Flow::DivideByZero => Err(TrapKind::DivideByZero),
             Flow::IntegerOverflow => Err(TrapKind::IntegerOverflow),
@@ -548,20 +481,24 @@ impl Instance {
             Flow::UninitializedElement => Err(TrapKind::UninitializedElement),
             Flow::SignatureMismatch => Err(TrapKind::SignatureMismatch),
         };
-        self.charge(fuel, (before - left) as u32);
-        match (done, self.status) {
-            (Err(kind), _) => Some(self.trap(image, kind)),
-            (Ok(()), Status::Waiting { function, .. }) => Some(Outcome::HostCall { function }),
-            (Ok(()), _) if *fuel == 0 => Some(Outcome::OutOfFuel),
-            (Ok(()), _) => None,
+        self.debt.charge(fuel, (before - left) as u32);
+        match done {
+            Err(kind) => Some(self.trap(image, kind)),
+            Ok(true) => Some(self.call_host(image)),
+            Ok(false) if *fuel == 0 => Some(Outcome::OutOfFuel),
+            Ok(false) => None,
         }
     }
 
     /// The shortest way for host calls.
     #[inline(never)]
     fn stop_at_host(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Outcome {
-        self.charge(fuel, exit.used + HOST_BYTES);
-        self.note(exit);
+        self.debt.charge(fuel, exit.used + HOST_BYTES);
+        self.parts.note(exit);
+        self.call_host(image)
+    }
+
+    fn call_host(&mut self, image: &Image<'_>) -> Outcome {
         match self.wait_for_host(image) {
             Ok(function) => Outcome::HostCall { function },
             Err(kind) => self.trap(image, kind),
@@ -570,43 +507,42 @@ impl Instance {
 
     fn trap(&mut self, image: &Image<'_>, kind: TrapKind) -> Outcome {
         self.status = Status::Trapped { kind };
-        let function = image.function_at(self.pc).unwrap_or(0);
+        let pc = self.parts.position.pc;
+        let function = image.function_at(pc).unwrap_or(0);
         let start = image.code_range(function).map_or(0, |range| range.0 as u32);
-        Outcome::Trap(Trap { kind, function, offset: self.pc.saturating_sub(start) })
+        Outcome::Trap(Trap { kind, function, offset: pc.saturating_sub(start) })
     }
 
-    /// Makes the first `end` bytes of memory available, and takes the fuel for that.
-    fn commit(&mut self, end: u64, left: &mut i32) -> Result<(), TrapKind> {
-        let moved = self.memory.commit(end).map_err(|unavailable| match unavailable {
-            Unavailable::OutOfBounds => TrapKind::OutOfBounds,
-            Unavailable::OverBudget => TrapKind::MemoryBudget,
-            Unavailable::Exhausted => TrapKind::OutOfMemory,
-        })?;
-        *left -= commit_units(moved) as i32 * UNIT_BYTES;
-        Ok(())
+    /// Waits for the host function whose number it gives. The call is charged when it is made; `pc` stays
+    /// until it is finished.
+    fn wait_for_host(&mut self, image: &Image<'_>) -> Result<u16, TrapKind> {
+        let pc = self.parts.position.pc;
+        let stub = image.stub_at(pc).ok_or(TrapKind::Unreachable)?;
+        self.status = Status::waiting(image, stub, pc).ok_or(TrapKind::Unreachable)?;
+        Ok(isa::unit_at(image.bytes(), pc as usize + 2).unwrap_or(0))
     }
 
     /// Linear memory, as far as it is committed; empty if there is none.
     pub fn memory(&self) -> &[u8] {
-        self.memory.bytes()
+        self.parts.memory.bytes()
     }
 
     /// As [`Instance::memory`], to write to.
     pub fn memory_mut(&mut self) -> &mut [u8] {
-        self.memory.bytes_mut()
+        self.parts.memory.bytes_mut()
     }
 
     /// Pages of memory as the program sees them.
     pub fn memory_pages(&self) -> u32 {
-        self.memory.pages()
+        self.parts.memory.pages()
     }
 
     /// Sets the memory's size as another instance that shares it does, for hosts that link instances;
     /// commits all of it.
     pub fn grow_memory(&mut self, image: &Image<'_>, pages: u32) -> Option<u32> {
         let maximum = image.memory_bytes_max();
-        let before = self.memory.grow(pages, maximum)?;
-        self.memory.commit(self.memory.declared()).ok()?;
+        let before = self.parts.memory.grow(pages, maximum)?;
+        self.parts.memory.commit(self.parts.memory.declared()).ok()?;
         Some(before)
     }
 
@@ -614,24 +550,22 @@ impl Instance {
     /// program has no such bytes. For pointers that a program hands to the host.
     pub fn memory_range_mut(&mut self, address: u32, length: u32) -> Option<&mut [u8]> {
         let end = address as u64 + length as u64;
-        let moved = self.memory.commit(end).ok()?;
-        // Taken from the next fuel.
-        let debt = self.debt + commit_units(moved) * UNIT_BYTES as u32;
-        self.debt = debt.min(DEBT_UNITS_MAX * UNIT_BYTES as u32);
-        self.memory.bytes_mut().get_mut(address as usize..end as usize)
+        let moved = self.parts.memory.commit(end).ok()?;
+        self.debt.owe(moving_bytes(moved));
+        self.parts.memory.bytes_mut().get_mut(address as usize..end as usize)
     }
 
     /// Value of a global variable.
     pub fn global(&self, image: &Image<'_>, index: u32) -> Option<Value> {
         let entry = image.global(index)?;
-        let slot = self.slots[..self.globals].get(index as usize)?;
+        let slot = self.parts.stack.globals().get(index as usize)?;
         Some(Value::from_slot(*slot, entry.value_type))
     }
 
     /// Sets a global variable; false if there is none of this type.
     pub fn set_global(&mut self, image: &Image<'_>, index: u32, value: Value) -> bool {
         let fits = image.global(index).is_some_and(|entry| entry.value_type == value.value_type());
-        match self.slots[..self.globals].get_mut(index as usize) {
+        match self.parts.stack.globals_mut().get_mut(index as usize) {
             Some(slot) if fits => {
                 *slot = value.to_slot();
                 true
@@ -642,7 +576,7 @@ impl Instance {
 
     /// Number of a table's elements.
     pub fn table_size(&self, table: u32) -> Option<u32> {
-        self.tables.get(table as usize).map(|table| table.len() as u32)
+        self.parts.tables.get(table as usize).map(|table| table.len() as u32)
     }
 
     /// Whether a call is under way.
@@ -652,11 +586,9 @@ impl Instance {
 
     /// Arguments of the waiting host call, one slot each; of 32-bit types only the low half counts.
     pub fn host_arguments(&self) -> &[u64] {
-        let start = self.globals + self.frame as usize / 8;
+        let frame = self.parts.stack.frames_from(self.parts.position.frame);
         match self.status {
-            Status::Waiting { arguments, .. } => {
-                self.slots.get(start..start + arguments as usize).unwrap_or(&[])
-            }
+            Status::Waiting { arguments, .. } => frame.get(..arguments as usize).unwrap_or(&[]),
             _ => &[],
         }
     }
@@ -669,8 +601,8 @@ impl Instance {
         if fingerprint(results.iter().map(|result| result.value_type())) != expected {
             return Err(HostResultError::Results);
         }
-        let start = self.globals + self.frame as usize / 8;
-        for (slot, result) in self.slots[start..].iter_mut().zip(results) {
+        let Parts { stack, position, .. } = &mut self.parts;
+        for (slot, result) in stack.frames_from_mut(position.frame).iter_mut().zip(results) {
             *slot = result.to_slot();
         }
         self.leave_host();
@@ -679,7 +611,7 @@ impl Instance {
 
     /// Goes on behind the instruction that called the host.
     fn leave_host(&mut self) {
-        self.pc += HOST_BYTES;
+        self.parts.position.pc += HOST_BYTES;
         self.status = Status::Running;
     }
 
@@ -699,7 +631,7 @@ impl Instance {
             _ => None,
         };
         let types = types.unwrap_or(crate::value::FunctionType::new(&[], &[]));
-        let slots = &self.slots[self.globals..];
+        let slots = self.parts.stack.frames_from(0);
         types.results().enumerate().map(|(index, value_type)| {
             Value::from_slot(slots.get(index).copied().unwrap_or(0), value_type)
         })
@@ -708,8 +640,8 @@ impl Instance {
     /// Drops the call that is under way; memory, globals and tables stay.
     pub fn abandon(&mut self) {
         self.status = Status::Idle;
-        self.debt = 0;
-        self.accumulator = 0;
+        self.debt = Debt::NONE;
+        self.parts.position.accumulator = 0;
     }
 
     /// The calls that are under way or failed, innermost first.
@@ -720,8 +652,7 @@ impl Instance {
     /// As [`Instance::backtrace`], `calls_max` at most.
     pub fn innermost(&self, image: &Image<'_>, calls_max: usize) -> Vec<Frame> {
         let mut frames = Vec::new();
-        let mut frame = self.frame;
-        let mut pc = self.pc;
+        let Position { mut frame, mut pc, .. } = self.parts.position;
         if !self.is_of(image) || matches!(self.status, Status::Idle | Status::Done) {
             return frames;
         }
@@ -730,8 +661,7 @@ impl Instance {
         {
             let Some(entry) = image.function_entry(function) else { break };
             frames.push(Frame { function, offset: pc - entry.code });
-            let slot = self.globals + (frame as usize + entry.link as usize) / 8;
-            let link = self.slots.get(slot).map_or(0, |&slot| slot as u32);
+            let link = self.parts.stack.read(frame, entry.link);
             let Some(before) = link.checked_sub(2) else { break };
             let delta = isa::unit_at(image.bytes(), before as usize).unwrap_or(0);
             let Some(caller) = frame.checked_sub(delta as u32) else { break };
@@ -747,4 +677,10 @@ impl Instance {
     pub fn is_in_host_call(&self) -> bool {
         matches!(self.status, Status::Waiting { .. })
     }
+}
+
+/// Whether the instruction at `pc` calls the host.
+#[inline(always)]
+fn is_host_call(image: &Image<'_>, pc: u32) -> bool {
+    isa::unit_at(image.bytes(), pc as usize) == Some(isa::HOST * isa::OPCODE_SCALE)
 }

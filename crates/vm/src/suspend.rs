@@ -21,15 +21,15 @@ use core::fmt;
 use crate::{
     checksum::crc32,
     image::{FunctionIndex, Image},
-    instance::{DEBT_UNITS_MAX, Instance, InstanceConfig, Status, TrapKind, fingerprint},
+    instance::{
+        Debt, Instance, InstanceConfig, Parts, Position, Shortage, Stack, Status, Tables, TrapKind,
+    },
     isa,
+    memory::Memory,
 };
 
 const MAGIC: [u8; 4] = *b"TNVS";
 const VERSION: u16 = 1;
-
-/// The most fuel that may be owed, in bytes of code.
-const DEBT_MAX: u32 = 2 * DEBT_UNITS_MAX;
 
 /// Why bytes cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,15 @@ impl fmt::Display for ResumeError {
 
 impl core::error::Error for ResumeError {}
 
+impl From<Shortage> for ResumeError {
+    fn from(shortage: Shortage) -> ResumeError {
+        match shortage {
+            Shortage::Stack => ResumeError::StackBudget,
+            Shortage::Memory => ResumeError::OutOfMemory,
+        }
+    }
+}
+
 fn word(out: &mut Vec<u8>, word: u32) {
     out.extend_from_slice(&word.to_le_bytes());
 }
@@ -96,27 +105,30 @@ impl Instance {
         out.extend_from_slice(&[status, trap]);
         out.extend_from_slice(&function.to_le_bytes());
         let stands = !matches!(self.status, Status::Idle | Status::Done);
-        let position = if stands { [self.pc, self.frame, self.accumulator] } else { [0; 3] };
+        let Position { pc, frame, accumulator } = self.parts.position;
+        let position = if stands { [pc, frame, accumulator] } else { [0; 3] };
         word(out, self.entry);
         position.iter().for_each(|&field| word(out, field));
-        word(out, self.debt);
+        word(out, self.debt.bytes());
         let slots = self.slots_in_use(image);
         word(out, slots.len() as u32);
         for slot in slots {
             out.extend_from_slice(&slot.to_le_bytes());
         }
-        let memory = self.memory.bytes();
+        let memory = self.parts.memory.bytes();
         let used = memory.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        for field in [self.memory.pages(), memory.len() as u32, used as u32] {
+        for field in [self.parts.memory.pages(), memory.len() as u32, used as u32] {
             word(out, field);
         }
         out.extend_from_slice(&memory[..used]);
-        word(out, self.tables.len() as u32);
-        for table in &self.tables {
+        let tables = self.parts.tables.all();
+        word(out, tables.len() as u32);
+        for table in tables {
             words(out, table);
         }
-        words(out, &self.dropped_data);
-        words(out, &self.dropped_elements);
+        for marks in self.parts.segments.marks() {
+            words(out, marks);
+        }
         let checksum = crc32(&out[begin..]);
         word(out, checksum);
     }
@@ -126,13 +138,13 @@ impl Instance {
             Status::Idle => 0,
             Status::Done => image.function_entry(self.entry).map_or(0, |entry| entry.link as usize),
             _ => {
-                let function = image.function_at(self.pc).unwrap_or(0);
+                let Position { pc, frame, .. } = self.parts.position;
+                let function = image.function_at(pc).unwrap_or(0);
                 let entry = image.function_entry(function);
-                self.frame as usize + entry.map_or(0, |entry| entry.frame_bytes as usize)
+                frame as usize + entry.map_or(0, |entry| entry.frame_bytes as usize)
             }
         };
-        let end = (self.globals + frame_bytes / 8).min(self.slots.len());
-        &self.slots[..end]
+        self.parts.stack.in_use(frame_bytes)
     }
 
     /// Rebuilds an instance from what [`Instance::suspend`] wrote.
@@ -154,92 +166,26 @@ impl Instance {
             return Err(ResumeError::ForeignImage);
         }
         let mut instance = Instance::bare(image, config);
-        instance.allocate(image, config)?;
+        instance.parts.allocate(image, config)?;
         let status = reader.half()?.to_le_bytes();
         let function = reader.half()?;
         instance.entry = reader.word()?;
-        instance.pc = reader.word()?;
-        instance.frame = reader.word()?;
-        instance.accumulator = reader.word()?;
-        instance.debt = reader.word()?;
-        if instance.debt > DEBT_MAX || !instance.debt.is_multiple_of(2) {
-            return Err(ResumeError::Forged);
+        let Parts { position, stack, memory, tables, segments } = &mut instance.parts;
+        position.pc = reader.word()?;
+        position.frame = reader.word()?;
+        position.accumulator = reader.word()?;
+        instance.debt = Debt::from_bytes(reader.word()?).ok_or(ResumeError::Forged)?;
+        read_slots(&mut reader, stack)?;
+        read_memory(&mut reader, image, memory)?;
+        read_tables(&mut reader, image, tables, memory)?;
+        for marks in segments.marks_mut() {
+            read_words(&mut reader, marks)?;
         }
-        instance.read_slots(&mut reader)?;
-        instance.read_memory(image, &mut reader)?;
-        instance.read_tables(image, &mut reader)?;
-        read_words(&mut reader, &mut instance.dropped_data)?;
-        read_words(&mut reader, &mut instance.dropped_elements)?;
         if !reader.0.is_empty() {
             return Err(ResumeError::Forged);
         }
         instance.status = instance.read_status(image, status, function)?;
         Ok(instance)
-    }
-
-    fn read_slots(&mut self, reader: &mut Reader<'_>) -> Result<(), ResumeError> {
-        let count = reader.word()? as usize;
-        if count < self.globals {
-            return Err(ResumeError::Forged);
-        }
-        let bytes = reader.take(count.checked_mul(8).ok_or(ResumeError::Damaged)?)?;
-        let slots = self.slots.get_mut(..count).ok_or(ResumeError::StackBudget)?;
-        for (slot, bytes) in slots.iter_mut().zip(bytes.chunks_exact(8)) {
-            *slot = bytes.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes));
-        }
-        Ok(())
-    }
-
-    fn read_memory(
-        &mut self,
-        image: &Image<'_>,
-        reader: &mut Reader<'_>,
-    ) -> Result<(), ResumeError> {
-        let (pages, committed, used) = (reader.word()?, reader.word()? as u64, reader.word()?);
-        let bytes = reader.take(used as usize)?;
-        let initial = self.memory.pages();
-        let maximum = image.memory_bytes_max();
-        let more = pages.checked_sub(initial).ok_or(ResumeError::Forged)?;
-        if used as u64 > committed {
-            return Err(ResumeError::Forged);
-        }
-        self.memory.grow(more, maximum).ok_or(ResumeError::MemoryBudget)?;
-        if committed > self.memory.declared() {
-            return Err(ResumeError::Forged);
-        }
-        if committed > self.memory.usable() as u64 {
-            return Err(ResumeError::MemoryBudget);
-        }
-        self.memory.commit_exactly(committed as usize).map_err(|_| ResumeError::OutOfMemory)?;
-        self.memory.bytes_mut()[..used as usize].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn read_tables(
-        &mut self,
-        image: &Image<'_>,
-        reader: &mut Reader<'_>,
-    ) -> Result<(), ResumeError> {
-        if reader.word()? as usize != self.tables.len() {
-            return Err(ResumeError::Forged);
-        }
-        for (index, table) in self.tables.iter_mut().enumerate() {
-            let length = reader.word()? as usize;
-            let maximum = Instance::table_maximum(image, index as u32).max(table.len() as u32);
-            if length < table.len() || length > maximum as usize {
-                return Err(ResumeError::Forged);
-            }
-            let bytes = reader.take(length.checked_mul(4).ok_or(ResumeError::Damaged)?)?;
-            let more = length - table.len();
-            let bytes_more = more.checked_mul(size_of::<u32>());
-            let ceded = bytes_more.and_then(|bytes| self.memory.cede(bytes));
-            ceded.ok_or(ResumeError::MemoryBudget)?;
-            table.extend(more, 0).map_err(|_| ResumeError::OutOfMemory)?;
-            for (item, bytes) in table.iter_mut().zip(bytes.chunks_exact(4)) {
-                *item = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));
-            }
-        }
-        Ok(())
     }
 
     fn read_status(
@@ -253,7 +199,7 @@ impl Instance {
             3 => {
                 // The results are read from the stack.
                 let entry = image.function_entry(self.entry).ok_or(ResumeError::Forged)?;
-                if self.slots.len() < self.globals + entry.results as usize {
+                if self.parts.stack.frames_from(0).len() < entry.results as usize {
                     return Err(ResumeError::StackBudget);
                 }
                 Status::Done
@@ -274,23 +220,20 @@ impl Instance {
     }
 
     fn waiting(&self, image: &Image<'_>, function: u16) -> Result<Status, ResumeError> {
-        let stub = image.function_at(self.pc).ok_or(ResumeError::Forged)?;
-        let signature = image.signature(FunctionIndex(stub)).ok_or(ResumeError::Forged)?;
-        if isa::unit_at(image.bytes(), self.pc as usize + 2) != Some(function) {
-            return Err(ResumeError::Forged);
+        let pc = self.parts.position.pc;
+        let stub = image.function_at(pc).ok_or(ResumeError::Forged)?;
+        let status = Status::waiting(image, stub, pc).ok_or(ResumeError::Forged)?;
+        match status {
+            Status::Waiting { function: found, .. } if found == function => Ok(status),
+            _ => Err(ResumeError::Forged),
         }
-        Ok(Status::Waiting {
-            function,
-            arguments: signature.params().len() as u16,
-            results: fingerprint(signature.results()),
-        })
     }
 
     /// Checks that every frame is one that execution could have left: it fits the stack, execution goes
     /// on at an instruction, and below it lies the frame of a call. The opcode at which it stands.
     fn check_frames(&self, image: &Image<'_>) -> Result<u16, ResumeError> {
-        let stack = &self.slots[self.globals..];
-        let (mut pc, mut frame) = (self.pc, self.frame);
+        let stack = self.parts.stack.frames_from(0);
+        let Position { mut pc, mut frame, .. } = self.parts.position;
         let mut standing = None;
         loop {
             let function = image.function_at(pc).ok_or(ResumeError::Forged)?;
@@ -343,6 +286,64 @@ fn neighbours(image: &Image<'_>, function: u32, position: u32) -> Option<(Option
         at += length;
     }
     None
+}
+
+fn read_slots(reader: &mut Reader<'_>, stack: &mut Stack) -> Result<(), ResumeError> {
+    let count = reader.word()? as usize;
+    if !stack.holds_globals(count) {
+        return Err(ResumeError::Forged);
+    }
+    let bytes = reader.take(count.checked_mul(8).ok_or(ResumeError::Damaged)?)?;
+    stack.restore(bytes).ok_or(ResumeError::StackBudget)
+}
+
+fn read_memory(
+    reader: &mut Reader<'_>,
+    image: &Image<'_>,
+    memory: &mut Memory,
+) -> Result<(), ResumeError> {
+    let (pages, committed, used) = (reader.word()?, reader.word()? as u64, reader.word()?);
+    let bytes = reader.take(used as usize)?;
+    let more = pages.checked_sub(memory.pages()).ok_or(ResumeError::Forged)?;
+    if used as u64 > committed {
+        return Err(ResumeError::Forged);
+    }
+    memory.grow(more, image.memory_bytes_max()).ok_or(ResumeError::MemoryBudget)?;
+    if committed > memory.declared() {
+        return Err(ResumeError::Forged);
+    }
+    if committed > memory.usable() as u64 {
+        return Err(ResumeError::MemoryBudget);
+    }
+    memory.commit_exactly(committed as usize).map_err(|_| ResumeError::OutOfMemory)?;
+    memory.bytes_mut()[..used as usize].copy_from_slice(bytes);
+    Ok(())
+}
+
+fn read_tables(
+    reader: &mut Reader<'_>,
+    image: &Image<'_>,
+    tables: &mut Tables,
+    memory: &mut Memory,
+) -> Result<(), ResumeError> {
+    let count = tables.all().len();
+    if reader.word()? as usize != count {
+        return Err(ResumeError::Forged);
+    }
+    for index in 0..count {
+        let before = tables.all()[index].len();
+        let length = reader.word()? as usize;
+        let maximum = Tables::maximum(image, index as u32).max(before as u32);
+        if length < before || length > maximum as usize {
+            return Err(ResumeError::Forged);
+        }
+        let bytes = reader.take(length.checked_mul(4).ok_or(ResumeError::Damaged)?)?;
+        let more = length - before;
+        let ceded = more.checked_mul(size_of::<u32>()).and_then(|bytes| memory.cede(bytes));
+        ceded.ok_or(ResumeError::MemoryBudget)?;
+        tables.restore(index, more, bytes).map_err(|_| ResumeError::OutOfMemory)?;
+    }
+    Ok(())
 }
 
 fn read_words(reader: &mut Reader<'_>, list: &mut [u32]) -> Result<(), ResumeError> {

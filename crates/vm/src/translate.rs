@@ -4,11 +4,15 @@
 //! table and element segment; for the body at hand one byte a local, 12 an operand, 48 an open block,
 //! and its code, which leaves for the sink before the next body begins.
 
+mod arithmetic;
+mod blocks;
 mod branches;
+mod code;
 mod emitter;
 mod float;
 mod function;
 mod instructions;
+mod locals;
 mod memory;
 mod operands;
 mod sections;

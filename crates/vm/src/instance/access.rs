@@ -1,6 +1,6 @@
 //! Memory accesses that the interpreter does not finish: beyond the committed part.
 
-use super::{Instance, TrapKind};
+use super::{TrapKind, parts::Parts};
 use crate::{image::Image, isa};
 
 /// Where a load or store finds its address: by the place of its opcode among its kind (`build/isa.rs`).
@@ -36,13 +36,13 @@ fn address(opcode: u16) -> Option<(Address, usize)> {
     })
 }
 
-impl Instance {
+impl Parts {
     /// The address behind the last byte that the access at `pc` touches.
     fn access_end(&self, image: &Image<'_>) -> Option<u64> {
-        let (opcode, length) = isa::instruction_at(image.bytes(), self.pc as usize)?;
+        let (opcode, length) = isa::instruction_at(image.bytes(), self.position.pc as usize)?;
         let (address, after) = address(opcode)?;
         let address = match address {
-            Address::Accumulator => self.accumulator,
+            Address::Accumulator => self.position.accumulator,
             Address::Slot => self.read(image, 1),
             Address::Immediate => {
                 let low = self.unit(image, 1) as u64;

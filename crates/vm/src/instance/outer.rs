@@ -4,13 +4,13 @@
 //! to do in its operands' slots: it can stop between any two steps. Every instruction here has a surcharge
 //! (`build/isa.rs`) for leaving the interpreter.
 
-use super::{HOST_BYTES, Instance, Status, TrapKind, UNIT_BYTES, fingerprint, start};
-use crate::{
-    image::{FunctionIndex, Image},
-    interpreter::entry_units,
-    isa,
-    memory::Lined,
+use super::{
+    HOST_BYTES, TrapKind,
+    fuel::{UNIT_BYTES, moving_bytes},
+    parts::Parts,
+    tables::Tables,
 };
+use crate::{image::Image, interpreter::entry_units, isa, memory::Unavailable};
 
 /// The amount that one unit of fuel fills or moves: bytes of memory, elements of a table. Copying takes longer
 /// where the `skew`, the distance between both addresses, isn't whole words.
@@ -30,48 +30,55 @@ struct Bulk {
     count: u32,
 }
 
-impl Instance {
+impl Parts {
+    /// The nth unit of the instruction at `pc`.
     pub(super) fn unit(&self, image: &Image<'_>, n: usize) -> u16 {
-        isa::unit_at(image.bytes(), self.pc as usize + 2 * n).unwrap_or(0)
+        isa::unit_at(image.bytes(), self.position.pc as usize + 2 * n).unwrap_or(0)
     }
 
-    pub(super) fn slot_index(&self, image: &Image<'_>, n: usize) -> usize {
-        self.globals + (self.frame as usize + self.unit(image, n) as usize) / 8
-    }
-
+    /// The low half of the slot that the nth unit names.
     pub(super) fn read(&self, image: &Image<'_>, n: usize) -> u32 {
-        self.slots.get(self.slot_index(image, n)).map_or(0, |&slot| slot as u32)
+        self.stack.read(self.position.frame, self.unit(image, n))
     }
 
-    /// Writes the low half of a slot, as the interpreter does.
-    pub(super) fn write(&mut self, image: &Image<'_>, n: usize, value: u32) {
-        let index = self.slot_index(image, n);
-        if let Some(slot) = self.slots.get_mut(index) {
-            *slot = *slot >> 32 << 32 | value as u64;
-        }
+    fn write(&mut self, image: &Image<'_>, n: usize, value: u32) {
+        self.stack.write(self.position.frame, self.unit(image, n), value);
     }
 
-    /// Executes the instruction at `pc`, as far as fuel allows.
+    /// Makes the first `end` bytes of memory available, and takes the fuel for that.
+    pub(super) fn commit(&mut self, end: u64, left: &mut i32) -> Result<(), TrapKind> {
+        let moved = self.memory.commit(end).map_err(|unavailable| match unavailable {
+            Unavailable::OutOfBounds => TrapKind::OutOfBounds,
+            Unavailable::OverBudget => TrapKind::MemoryBudget,
+            Unavailable::Exhausted => TrapKind::OutOfMemory,
+        })?;
+        *left -= moving_bytes(moved) as i32;
+        Ok(())
+    }
+
+    /// Executes the instruction at `pc`, as far as fuel allows; whether it calls the host, which is left to
+    /// the caller.
     pub(super) fn execute_outer(
         &mut self,
         image: &Image<'_>,
         left: &mut i32,
-    ) -> Result<(), TrapKind> {
-        let Some((opcode, length)) = isa::instruction_at(image.bytes(), self.pc as usize) else {
+    ) -> Result<bool, TrapKind> {
+        let Some((opcode, length)) = isa::instruction_at(image.bytes(), self.position.pc as usize)
+        else {
             return Err(TrapKind::Unreachable);
         };
         let finished = match opcode {
             isa::HOST => {
                 *left -= HOST_BYTES as i32;
-                return self.wait_for_host(image).map(|_| ());
+                return Ok(true);
             }
             isa::RETURN_CALL | isa::RETURN_CALL_INDIRECT => {
                 *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
-                return self.tail_call(image, opcode, left);
+                return self.tail_call(image, opcode, left).map(|()| false);
             }
             isa::CALL_INDIRECT_TABLE => {
                 *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
-                return self.call_through_table(image, length, left);
+                return self.call_through_table(image, length, left).map(|()| false);
             }
             isa::MEMORY_FILL | isa::MEMORY_COPY | isa::MEMORY_INIT => {
                 self.bulk_memory(image, opcode, left)?
@@ -86,9 +93,9 @@ impl Instance {
         };
         if finished {
             *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
-            self.pc += length as u32;
+            self.position.pc += length as u32;
         }
-        Ok(())
+        Ok(false)
     }
 
     fn simple(&mut self, image: &Image<'_>, opcode: u16, left: &mut i32) -> Result<(), TrapKind> {
@@ -102,11 +109,11 @@ impl Instance {
             }
             isa::DATA_DROP => {
                 let index = self.unit(image, 1) as u32;
-                start::drop_segment(&mut self.dropped_data, index);
+                self.segments.drop_data(index);
             }
             isa::ELEM_DROP => {
                 let index = self.unit(image, 1) as u32;
-                start::drop_segment(&mut self.dropped_elements, index);
+                self.segments.drop_elements(index);
             }
             isa::TABLE_GET => {
                 let (index, table) = (self.read(image, 1), self.unit(image, 2) as usize);
@@ -122,8 +129,7 @@ impl Instance {
                 *slot.ok_or(TrapKind::TableOutOfBounds)? = value;
             }
             isa::TABLE_SIZE => {
-                let size =
-                    self.tables.get(self.unit(image, 1) as usize).map_or(0, |table| table.len());
+                let size = self.tables.len(self.unit(image, 1) as usize);
                 self.write(image, 2, size as u32);
             }
             isa::TABLE_GROW => {
@@ -140,36 +146,15 @@ impl Instance {
     fn grow_table(&mut self, image: &Image<'_>, left: &mut i32) -> Option<u32> {
         let (value, count) = (self.read(image, 1), self.read(image, 2));
         let index = self.unit(image, 3) as u32;
-        let maximum = Instance::table_maximum(image, index);
-        let table = self.tables.get_mut(index as usize)?;
-        let before = table.len();
+        let maximum = Tables::maximum(image, index);
+        let before = self.tables.get(index as usize)?.len();
         let size = before.checked_add(count as usize).filter(|&size| size <= maximum as usize)?;
         if size > before {
             self.memory.cede((size - before) * size_of::<u32>())?;
-            *left -= (size as u32 / granule(isa::TABLE_GROW, 0)) as i32 * UNIT_BYTES;
-            table.extend(size - before, value).ok()?;
+            *left -= (size as u32 / granule(isa::TABLE_GROW, 0)) as i32 * UNIT_BYTES as i32;
+            self.tables.grow(index as usize, size - before, value)?;
         }
         Some(before as u32)
-    }
-
-    /// Whether the instruction at `pc` calls the host.
-    #[inline(always)]
-    pub(super) fn is_host_call(&self, image: &Image<'_>, pc: u32) -> bool {
-        isa::unit_at(image.bytes(), pc as usize) == Some(isa::HOST * isa::OPCODE_SCALE)
-    }
-
-    /// Waits for the host function whose number it gives. The call is charged when it is made; `pc` stays
-    /// until it is finished.
-    pub(super) fn wait_for_host(&mut self, image: &Image<'_>) -> Result<u16, TrapKind> {
-        let stub = image.stub_at(self.pc).ok_or(TrapKind::Unreachable)?;
-        let signature = image.signature(FunctionIndex(stub)).ok_or(TrapKind::Unreachable)?;
-        let function = self.unit(image, 1);
-        self.status = Status::Waiting {
-            function,
-            arguments: signature.params().len() as u16,
-            results: fingerprint(signature.results()),
-        };
-        Ok(function)
     }
 
     fn bulk(&self, image: &Image<'_>) -> Bulk {
@@ -178,9 +163,9 @@ impl Instance {
 
     /// How much of `count` fuel allows at once, and takes it.
     fn step(count: u32, granule: u32, left: &mut i32) -> u32 {
-        let granules = (*left).max(0) / UNIT_BYTES;
+        let granules = (*left).max(0) / UNIT_BYTES as i32;
         let count_now = (granules as u32).saturating_mul(granule).min(count);
-        *left -= count_now.div_ceil(granule) as i32 * UNIT_BYTES;
+        *left -= count_now.div_ceil(granule) as i32 * UNIT_BYTES as i32;
         // Fuel of half a unit there is not: at least one step was possible.
         count_now
     }
@@ -214,7 +199,7 @@ impl Instance {
         let bulk = self.bulk(image);
         let (to, from, count) = (bulk.to as usize, bulk.from as usize, bulk.count as usize);
         let source: &[u8] = match opcode {
-            isa::MEMORY_INIT => self.segment_bytes(image, self.unit(image, 4) as u32),
+            isa::MEMORY_INIT => self.segments.data(image, self.unit(image, 4) as u32),
             _ => &[],
         };
         if opcode == isa::MEMORY_INIT && from as u64 + count as u64 > source.len() as u64 {
@@ -247,13 +232,6 @@ impl Instance {
         Ok(self.note_progress(image, &bulk, now as u32, ascending, source))
     }
 
-    fn segment_bytes<'a>(&self, image: &Image<'a>, index: u32) -> &'a [u8] {
-        if start::is_dropped(&self.dropped_data, index) {
-            return &[];
-        }
-        image.data(index).map_or(&[], |segment| segment.bytes)
-    }
-
     fn bulk_table(
         &mut self,
         image: &Image<'_>,
@@ -264,13 +242,9 @@ impl Instance {
         let end = |start: u32| start as u64 + bulk.count as u64;
         let table_at = if opcode == isa::TABLE_INIT { 5 } else { 4 };
         let table = self.unit(image, table_at) as usize;
-        let length = |index: usize| self.tables.get(index).map_or(0, |table| table.len()) as u64;
+        let length = |table: usize| self.tables.len(table) as u64;
         let segment = match opcode {
-            isa::TABLE_INIT => {
-                let index = self.unit(image, 4) as u32;
-                let segment = image.elements(index);
-                segment.filter(|_| !start::is_dropped(&self.dropped_elements, index))
-            }
+            isa::TABLE_INIT => self.segments.elements(image, self.unit(image, 4) as u32),
             _ => None,
         };
         let other = self.unit(image, 5) as usize;
@@ -288,9 +262,7 @@ impl Instance {
         let (to, from) = ((bulk.to + skipped) as usize, bulk.from.wrapping_add(skipped) as usize);
         let count = now as usize;
         match (opcode, segment) {
-            (isa::TABLE_COPY, _) => {
-                copy_elements(&mut self.tables, (other, from), (table, to), count)
-            }
+            (isa::TABLE_COPY, _) => self.tables.copy((other, from), (table, to), count),
             (_, segment) => {
                 let table = self.tables.get_mut(table);
                 let Some(target) = table.and_then(|table| table.get_mut(to..to + count)) else {
@@ -332,8 +304,8 @@ impl Instance {
         let (table, canonical) = (self.unit(image, 1) as usize, self.unit(image, 2));
         let function = self.element(image, table, self.read(image, 3), canonical)?;
         let delta = self.unit(image, 4) as u32;
-        let link = self.pc + length as u32;
-        self.enter(image, function, self.frame + delta, link, left)
+        let link = self.position.pc + length as u32;
+        self.enter(image, function, self.position.frame + delta, link, left)
     }
 
     /// Moves the arguments to the frame's beginning and enters the function in its place.
@@ -352,20 +324,12 @@ impl Instance {
         };
         let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
         let link = self.read(image, first + 1);
-        let from = self.slot_index(image, first);
-        let to = self.globals + self.frame as usize / 8;
         let params = entry.params as usize;
-        // Check the room before the frame is given up, so that a backtrace can be made.
-        if to + entry.frame_bytes as usize / 8 > self.slots.len() {
-            return Err(TrapKind::StackOverflow);
-        }
-        // They come from above, so that ascending order is safe.
-        for index in 0..params {
-            let argument = *self.slots.get(from + index).ok_or(TrapKind::StackOverflow)?;
-            *self.slots.get_mut(to + index).ok_or(TrapKind::StackOverflow)? = argument;
-        }
-        *left -= (params / 2) as i32 * UNIT_BYTES;
-        self.enter(image, function, self.frame, link, left)
+        let (frame, from) = (self.position.frame, self.unit(image, first));
+        let moved = self.stack.replace(frame, &entry, from, params);
+        moved.ok_or(TrapKind::StackOverflow)?;
+        *left -= (params / 2) as i32 * UNIT_BYTES as i32;
+        self.enter(image, function, self.position.frame, link, left)
     }
 
     fn enter(
@@ -377,36 +341,10 @@ impl Instance {
         left: &mut i32,
     ) -> Result<(), TrapKind> {
         let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
-        let start = self.globals + frame as usize / 8;
-        let frame_slots = self.slots.get_mut(start..start + entry.frame_bytes as usize / 8);
-        let after = frame_slots.and_then(|slots| slots.get_mut(entry.link as usize / 8..));
-        let Some((slot, locals)) = after.and_then(|slots| slots.split_first_mut()) else {
-            return Err(TrapKind::StackOverflow);
-        };
-        *slot = link as u64;
-        locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
-        *left -= entry_units(entry.zeros as usize) as i32 * UNIT_BYTES;
-        self.frame = frame;
-        self.pc = entry.code;
+        self.stack.enter(frame, &entry, link).ok_or(TrapKind::StackOverflow)?;
+        *left -= entry_units(entry.zeros as usize) as i32 * UNIT_BYTES as i32;
+        self.position.frame = frame;
+        self.position.pc = entry.code;
         Ok(())
-    }
-}
-
-/// Copies `count` elements between tables, or within one, as if by way of a third place.
-fn copy_elements(
-    tables: &mut [Lined<u32>],
-    (source, from): (usize, usize),
-    (target, to): (usize, usize),
-    count: usize,
-) {
-    if source == target {
-        if let Some(table) = tables.get_mut(target) {
-            table.copy_within(from..from + count, to);
-        }
-    } else if let Ok([source, target]) = tables.get_disjoint_mut([source, target])
-        && let Some((source, target)) =
-            source.get(from..from + count).zip(target.get_mut(to..to + count))
-    {
-        target.copy_from_slice(source);
     }
 }

@@ -37,14 +37,46 @@ impl Label {
     }
 }
 
+/// A conditional branch that still lacks its target.
+pub(super) struct Branch {
+    opcode: u16,
+    operands: [u16; 2],
+    count: usize,
+}
+
+impl Branch {
+    /// The branch that is taken if a value is not zero, or with `negate` if it is: the value in `slot`, or
+    /// without one that in the accumulator.
+    pub(super) fn on_value(slot: Option<u16>, negate: bool) -> Branch {
+        let (not_zero, zero) = match slot {
+            Some(_) => (isa::BR_I32_NE_SZ, isa::BR_I32_EQ_SZ),
+            None => (isa::BR_I32_NE_AZ, isa::BR_I32_EQ_AZ),
+        };
+        let opcode = if negate { zero } else { not_zero };
+        Branch { opcode, operands: [slot.unwrap_or(0), 0], count: slot.is_some() as usize }
+    }
+
+    pub(super) fn opposite(&self) -> Branch {
+        let opcode = isa::BR_I32_EQ_SS + ((self.opcode - isa::BR_I32_EQ_SS) ^ 1);
+        Branch { opcode, ..*self }
+    }
+
+    fn operands(&self) -> &[u16] {
+        &self.operands[..self.count]
+    }
+}
+
+/// A short branch over a few instructions, which still lacks its target.
+pub(super) struct Skip(Label);
+
 pub(super) struct Emitter {
-    pub(super) code: Vec<u8>,
+    code: Vec<u8>,
     last: usize,
     pub(super) produced: Produced,
     /// Where the straight line began that leads here: after the last check, or where none leads.
     straight_from: usize,
     /// Branches take the 32-bit form.
-    pub(super) wide: bool,
+    wide: bool,
 }
 
 impl Emitter {
@@ -52,8 +84,17 @@ impl Emitter {
         Emitter { code, last: 0, produced: Produced::Nothing, straight_from: 0, wide }
     }
 
+    /// The finished code.
+    pub(super) fn into_code(self) -> Vec<u8> {
+        self.code
+    }
+
     pub(super) fn position(&self) -> usize {
         self.code.len()
+    }
+
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide
     }
 
     fn unit(&mut self, unit: u16) {
@@ -120,15 +161,17 @@ impl Emitter {
         self.code[at..].copy_from_slice(&slot.to_le_bytes());
     }
 
-    /// Takes the last instruction, a comparison, back: its opcode and operands.
-    pub(super) fn take_comparison(&mut self) -> (u16, [u16; 2], usize) {
+    /// Makes the last instruction, a comparison, the branch that is taken if it holds, or with `negate` if it
+    /// does not.
+    pub(super) fn take_comparison(&mut self, negate: bool) -> Option<Branch> {
         let unit = |at: usize| isa::unit_at(&self.code, at).unwrap_or(0);
         let opcode = unit(self.last) / OPCODE_SCALE;
         let count = (self.code.len() - self.last) / 2 - 1;
         let operands = [unit(self.last + 2), unit(self.last + 4)];
         self.code.truncate(self.last);
         self.produced = Produced::Nothing;
-        (opcode, operands, count)
+        let opcode = isa::branch_on(opcode, negate)?;
+        Some(Branch { opcode, operands, count })
     }
 
     /// Turns the last instruction, a comparison, into its opposite.
@@ -140,37 +183,116 @@ impl Emitter {
         }
     }
 
-    /// A branch to a place behind: `opcode` and its operands before the target.
-    pub(super) fn branch_back(
-        &mut self,
-        opcode: u16,
-        operands: &[u16],
-        to: usize,
-    ) -> Result<(), TooFar> {
-        self.emit(opcode, operands);
+    /// A conditional branch to a place ahead.
+    pub(super) fn branch(&mut self, branch: &Branch, label: &mut Label) -> Result<(), TooFar> {
+        if !self.wide {
+            return self.short_branch(branch, label);
+        }
+        let over = self.skip(&branch.opposite())?;
+        self.jump(label)?;
+        self.interrupt();
+        self.land(over)
+    }
+
+    /// A conditional branch to a place behind.
+    pub(super) fn branch_back(&mut self, branch: &Branch, to: usize) -> Result<(), TooFar> {
+        if !self.wide {
+            self.emit(branch.opcode, branch.operands());
+            return self.target_back(to);
+        }
+        let over = self.skip(&branch.opposite())?;
+        self.jump_back(to)?;
+        self.interrupt();
+        self.land(over)
+    }
+
+    /// An unconditional branch to a place ahead.
+    pub(super) fn jump(&mut self, label: &mut Label) -> Result<(), TooFar> {
+        self.emit(if self.wide { isa::BR_FAR } else { isa::BR }, &[]);
+        self.target(label)
+    }
+
+    /// An unconditional branch to a place behind.
+    pub(super) fn jump_back(&mut self, to: usize) -> Result<(), TooFar> {
+        self.emit(if self.wide { isa::BR_FAR } else { isa::BR }, &[]);
         self.target_back(to)
     }
 
-    /// A branch field for a place behind.
-    pub(super) fn target_back(&mut self, to: usize) -> Result<(), TooFar> {
-        let displacement = to as isize - (self.position() as isize + 2);
-        self.unit(i16::try_from(displacement).map_err(|_| TooFar)? as u16);
-        Ok(())
+    /// A short conditional branch over a few instructions that follow.
+    pub(super) fn skip(&mut self, branch: &Branch) -> Result<Skip, TooFar> {
+        let mut over = Label::default();
+        self.short_branch(branch, &mut over)?;
+        Ok(Skip(over))
     }
 
-    /// A branch to a place ahead.
-    pub(super) fn branch(
-        &mut self,
-        opcode: u16,
-        operands: &[u16],
-        label: &mut Label,
-    ) -> Result<(), TooFar> {
-        self.emit(opcode, operands);
-        self.target(label)
+    /// Lets a short branch lead here.
+    pub(super) fn land(&mut self, skip: Skip) -> Result<(), TooFar> {
+        self.bind_short(skip.0)
+    }
+
+    /// Lets the branches to `label` lead here.
+    pub(super) fn bind(&mut self, label: Label) -> Result<(), TooFar> {
+        if !self.wide {
+            return self.bind_short(label);
+        }
+        self.bind_far(label);
+        Ok(())
     }
 
     /// A branch field for a place ahead.
     pub(super) fn target(&mut self, label: &mut Label) -> Result<(), TooFar> {
+        if self.wide {
+            self.target_far(label);
+            return Ok(());
+        }
+        self.short_target(label)
+    }
+
+    /// A branch field for a place behind.
+    pub(super) fn target_back(&mut self, to: usize) -> Result<(), TooFar> {
+        let displacement = to as i64 - (self.position() + self.field_bytes()) as i64;
+        if !self.wide {
+            self.unit(i16::try_from(displacement).map_err(|_| TooFar)? as u16);
+            return Ok(());
+        }
+        self.unit(displacement as u16);
+        self.unit((displacement >> 16) as u16);
+        Ok(())
+    }
+
+    /// A branch field whose place `set_target` tells.
+    pub(super) fn blank_target(&mut self) {
+        self.code.resize(self.code.len() + self.field_bytes(), 0);
+    }
+
+    /// Has the branch field of this number in the table at `table` lead to the place `to` behind it.
+    pub(super) fn set_target(
+        &mut self,
+        table: usize,
+        index: usize,
+        to: usize,
+    ) -> Result<(), TooFar> {
+        let bytes = self.field_bytes();
+        let at = table + index * bytes;
+        let displacement = to - (at + bytes);
+        if !self.wide && i16::try_from(displacement).is_err() {
+            return Err(TooFar);
+        }
+        self.code[at..at + bytes].copy_from_slice(&(displacement as u32).to_le_bytes()[..bytes]);
+        Ok(())
+    }
+
+    /// Bytes of a branch field.
+    fn field_bytes(&self) -> usize {
+        if self.wide { 4 } else { 2 }
+    }
+
+    fn short_branch(&mut self, branch: &Branch, label: &mut Label) -> Result<(), TooFar> {
+        self.emit(branch.opcode, branch.operands());
+        self.short_target(label)
+    }
+
+    fn short_target(&mut self, label: &mut Label) -> Result<(), TooFar> {
         let at = self.position();
         let link = label.0.map_or(0, |earlier| earlier / 2 + 1);
         self.unit(u16::try_from(link).map_err(|_| TooFar)?);
@@ -178,35 +300,14 @@ impl Emitter {
         Ok(())
     }
 
-    /// An unconditional branch of 32 bits to a place ahead.
-    pub(super) fn branch_far(&mut self, label: &mut Label) {
-        self.emit(isa::BR_FAR, &[]);
-        self.target_far(label);
-    }
-
-    /// A branch field of 32 bits for a place ahead.
-    pub(super) fn target_far(&mut self, label: &mut Label) {
+    fn target_far(&mut self, label: &mut Label) {
         let link = label.0.map_or(0, |earlier| earlier + 1);
         label.0 = Some(self.position() as u32);
         self.unit(link as u16);
         self.unit((link >> 16) as u16);
     }
 
-    /// An unconditional branch of 32 bits to a place behind.
-    pub(super) fn branch_far_back(&mut self, to: usize) {
-        self.emit(isa::BR_FAR, &[]);
-        self.target_far_back(to);
-    }
-
-    /// A branch field of 32 bits for a place behind.
-    pub(super) fn target_far_back(&mut self, to: usize) {
-        let displacement = to as i64 - (self.position() as i64 + 4);
-        self.unit(displacement as u16);
-        self.unit((displacement >> 16) as u16);
-    }
-
-    /// Lets the branches to `label` lead here.
-    pub(super) fn bind(&mut self, label: Label) -> Result<(), TooFar> {
+    fn bind_short(&mut self, label: Label) -> Result<(), TooFar> {
         let here = self.position();
         let mut next = label.0;
         while let Some(at) = next {
@@ -220,8 +321,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// As `bind`, for branches of 32 bits.
-    pub(super) fn bind_far(&mut self, label: Label) {
+    fn bind_far(&mut self, label: Label) {
         let here = self.position();
         let mut next = label.0;
         while let Some(at) = next {

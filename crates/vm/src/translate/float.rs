@@ -1,6 +1,6 @@
-//! Floating-point instructions of a body.
+//! Floating-point arithmetic of a body.
 
-use super::function::Body;
+use super::arithmetic::Arithmetic;
 use crate::{
     error::Malformed,
     isa,
@@ -10,8 +10,8 @@ use crate::{
 /// Instructions of one float type in the image: from `add` to the last comparison.
 const ROW: u16 = isa::F64_ADD - isa::F32_ADD;
 
-impl Body<'_, '_> {
-    pub(super) fn float(&mut self, opcode: u8) {
+impl Arithmetic<'_, '_> {
+    pub(super) fn float(self, opcode: u8) {
         match opcode {
             0x5B..=0x60 => self.float_comparison(F32, opcode - 0x5B),
             0x61..=0x66 => self.float_comparison(F64, opcode - 0x61),
@@ -29,27 +29,27 @@ impl Body<'_, '_> {
             0xBD => self.retype(F64, I64),
             0xBE => self.retype(I32, F32),
             0xBF => self.retype(I64, F64),
-            _ => self.refuse(Malformed::Opcode),
+            _ => self.0.refuse(Malformed::Opcode),
         }
     }
 
     /// Float to integer; `variant`: from f32 signed, unsigned, from f64 signed, unsigned.
-    pub(super) fn truncation(&mut self, to: ValueType, variant: u8, saturating: bool) {
+    pub(super) fn truncation(self, to: ValueType, variant: u8, saturating: bool) {
         let first = if to == I32 { isa::I32_TRUNC_F32_S } else { isa::I64_TRUNC_F32_S };
         let from = if variant < 2 { F32 } else { F64 };
         self.unary(first + variant as u16 * 2 + saturating as u16, from, to)
     }
 
     /// Integer to float; `variant`: from i32 signed, unsigned, from i64 signed, unsigned.
-    fn conversion(&mut self, first: u16, variant: u8, to: ValueType) {
+    fn conversion(self, first: u16, variant: u8, to: ValueType) {
         self.unary(first + variant as u16, if variant < 2 { I32 } else { I64 }, to)
     }
 
     /// eq ne lt gt le ge; gt and le exchange their operands.
-    fn float_comparison(&mut self, value_type: ValueType, comparison: u8) {
-        let second = self.pop(Some(value_type));
-        let first = self.pop(Some(value_type));
-        let (a, b) = (self.slot(first), self.slot(second));
+    fn float_comparison(self, value_type: ValueType, comparison: u8) {
+        let second = self.0.pop(Some(value_type));
+        let first = self.0.pop(Some(value_type));
+        let (a, b) = (self.0.slot(first), self.0.slot(second));
         let row = isa::F32_EQ + if value_type == F64 { ROW } else { 0 };
         let (index, a, b) = match comparison {
             0 => (0, a, b),
@@ -59,8 +59,6 @@ impl Body<'_, '_> {
             4 => (3, b, a),
             _ => (3, a, b),
         };
-        self.produce(row + index, &[a, b], I32);
-        // There is no form of it with a slot as its result.
-        self.emitter.seal();
+        self.0.produce_sealed(row + index, &[a, b], I32);
     }
 }

@@ -1,6 +1,7 @@
 //! Instructions of a body that reach memory, tables and other functions.
 
 use super::{
+    arithmetic::Arithmetic,
     function::{Body, Stop},
     operands::{Popped, Source},
 };
@@ -58,17 +59,17 @@ impl Body<'_, '_> {
             return start.error(Invalid::Alignment);
         }
         if opcode >= 0x36 {
-            let value = self.pop(Some(value_type));
-            let address = self.pop(Some(I32));
+            let value = self.operands.pop(Some(value_type));
+            let address = self.operands.pop(Some(I32));
             self.store(instruction, address, value, offset, 1 << log_bytes);
             return Ok(());
         }
-        let address = self.pop(Some(I32));
-        if let Source::Constant(base) = self.source(address)
+        let address = self.operands.pop(Some(I32));
+        if let Source::Constant(base) = self.operands.source(address)
             && instruction == isa::LOAD32_S_A
             && let Some(sum) = (base as u32).checked_add(offset)
         {
-            self.produce(isa::LOAD32_I_A, &[sum as u16, (sum >> 16) as u16], value_type);
+            self.operands.produce(isa::LOAD32_I_A, &[sum as u16, (sum >> 16) as u16], value_type);
             return Ok(());
         }
         self.load(instruction, value_type, address, offset, 1 << log_bytes);
@@ -89,10 +90,10 @@ impl Body<'_, '_> {
 
     /// Adds an offset that is too large for an operand; the sum is in the accumulator.
     fn add_far_offset(&mut self, address: Popped, offset: u32) {
-        let slot = self.slot(address);
-        self.free_accumulator();
-        self.perform(isa::ADDRESS_S_A, &[slot, offset as u16, (offset >> 16) as u16]);
-        self.mirror = None;
+        let slot = self.operands.slot(address);
+        self.operands.free_accumulator();
+        self.operands.perform(isa::ADDRESS_S_A, &[slot, offset as u16, (offset >> 16) as u16]);
+        self.operands.code.forget_accumulator();
     }
 
     fn load(
@@ -107,27 +108,27 @@ impl Body<'_, '_> {
         let Some(reach) = Self::reach(offset, bytes) else {
             self.add_far_offset(address, offset);
             if !wide {
-                return self.produce(instruction + 2, &[bytes as u16 - 1], value_type);
+                return self.operands.produce(instruction + 2, &[bytes as u16 - 1], value_type);
             }
             // 64-bit loads take their address from a slot; the result's own is free.
-            let own = self.temporary(self.operands.len());
-            self.perform(isa::COPY_A, &[own]);
-            return self.produce_slot(instruction, &[own, bytes as u16 - 1], value_type);
+            let own = self.operands.temporary(self.operands.depth());
+            self.operands.perform(isa::COPY_A, &[own]);
+            return self.operands.produce_slot(instruction, &[own, bytes as u16 - 1], value_type);
         };
         if !wide {
-            if let Source::Constant(base) = self.source(address) {
-                self.constant_to_accumulator(base);
-                return self.produce(instruction + 2, &[reach], value_type);
+            if let Source::Constant(base) = self.operands.source(address) {
+                self.operands.constant_to_accumulator(base);
+                return self.operands.produce(instruction + 2, &[reach], value_type);
             }
-            if self.is_in_accumulator(address) {
-                return self.produce(instruction + 2, &[reach], value_type);
+            if self.operands.is_in_accumulator(address) {
+                return self.operands.produce(instruction + 2, &[reach], value_type);
             }
         }
-        let slot = self.slot(address);
+        let slot = self.operands.slot(address);
         if wide {
-            self.produce_slot(instruction, &[slot, reach], value_type)
+            self.operands.produce_slot(instruction, &[slot, reach], value_type)
         } else {
-            self.produce(instruction, &[slot, reach], value_type)
+            self.operands.produce(instruction, &[slot, reach], value_type)
         }
     }
 
@@ -135,32 +136,32 @@ impl Body<'_, '_> {
         let wide = instruction == isa::STORE64_SS;
         let address_from_accumulator = instruction + if wide { 1 } else { 2 };
         let Some(reach) = Self::reach(offset, bytes) else {
-            let value = self.slot(value);
+            let value = self.operands.slot(value);
             self.add_far_offset(address, offset);
-            self.perform(address_from_accumulator, &[value, bytes as u16 - 1]);
+            self.operands.perform(address_from_accumulator, &[value, bytes as u16 - 1]);
             return;
         };
-        if let (Source::Constant(constant), false) = (self.source(value), wide)
+        if let (Source::Constant(constant), false) = (self.operands.source(value), wide)
             && let Ok(constant) = i16::try_from(constant)
         {
-            if self.is_in_accumulator(address) {
-                self.perform(instruction + 4, &[constant as u16, reach]);
+            if self.operands.is_in_accumulator(address) {
+                self.operands.perform(instruction + 4, &[constant as u16, reach]);
             } else {
-                let address = self.slot(address);
-                self.perform(instruction + 3, &[address, constant as u16, reach]);
+                let address = self.operands.slot(address);
+                self.operands.perform(instruction + 3, &[address, constant as u16, reach]);
             }
             return;
         }
-        let value_in_accumulator = !wide && self.is_in_accumulator(value);
-        if self.is_in_accumulator(address) {
-            let value = self.slot(value);
-            self.perform(address_from_accumulator, &[value, reach]);
+        let value_in_accumulator = !wide && self.operands.is_in_accumulator(value);
+        if self.operands.is_in_accumulator(address) {
+            let value = self.operands.slot(value);
+            self.operands.perform(address_from_accumulator, &[value, reach]);
         } else if value_in_accumulator {
-            let address = self.slot(address);
-            self.perform(instruction + 1, &[address, reach]);
+            let address = self.operands.slot(address);
+            self.operands.perform(instruction + 1, &[address, reach]);
         } else {
-            let (address, value) = (self.slot(address), self.slot(value));
-            self.perform(instruction, &[address, value, reach]);
+            let (address, value) = (self.operands.slot(address), self.operands.slot(value));
+            self.operands.perform(instruction, &[address, value, reach]);
         }
     }
 
@@ -168,9 +169,9 @@ impl Body<'_, '_> {
         self.zero_byte()?;
         self.require_memory()?;
         if grow {
-            self.unary(isa::MEMORY_GROW, I32, I32);
+            Arithmetic(&mut self.operands).unary(isa::MEMORY_GROW, I32, I32);
         } else {
-            self.produce_slot(isa::MEMORY_SIZE, &[], I32);
+            self.operands.produce_slot(isa::MEMORY_SIZE, &[], I32);
         }
         Ok(())
     }
@@ -185,15 +186,15 @@ impl Body<'_, '_> {
     pub(super) fn table_access(&mut self, get: bool) -> Checked<()> {
         let (index, table) = self.table()?;
         if get {
-            let position = self.pop(Some(I32));
-            let slot = self.slot(position);
-            self.produce_slot(isa::TABLE_GET, &[slot, index], table.element);
+            let position = self.operands.pop(Some(I32));
+            let slot = self.operands.slot(position);
+            self.operands.produce_slot(isa::TABLE_GET, &[slot, index], table.element);
             return Ok(());
         }
-        let value = self.pop(Some(table.element));
-        let position = self.pop(Some(I32));
-        let (position, value) = (self.slot(position), self.slot(value));
-        self.perform(isa::TABLE_SET, &[position, value, index]);
+        let value = self.operands.pop(Some(table.element));
+        let position = self.operands.pop(Some(I32));
+        let (position, value) = (self.operands.slot(position), self.operands.slot(value));
+        self.operands.perform(isa::TABLE_SET, &[position, value, index]);
         Ok(())
     }
 
@@ -202,8 +203,10 @@ impl Body<'_, '_> {
         let start = self.reader;
         match self.reader.u32()? {
             0..=7 if !cfg!(feature = "float") => return start.error(Feature::Floats),
-            variant @ 0..=3 => self.truncation(I32, variant as u8, true),
-            variant @ 4..=7 => self.truncation(I64, variant as u8 - 4, true),
+            variant @ 0..=3 => Arithmetic(&mut self.operands).truncation(I32, variant as u8, true),
+            variant @ 4..=7 => {
+                Arithmetic(&mut self.operands).truncation(I64, variant as u8 - 4, true)
+            }
             8 => {
                 let segment = self.data_index()?;
                 self.zero_byte()?;
@@ -212,7 +215,7 @@ impl Body<'_, '_> {
             }
             9 => {
                 let segment = self.data_index()?;
-                self.perform(isa::DATA_DROP, &[segment]);
+                self.operands.perform(isa::DATA_DROP, &[segment]);
             }
             10 => {
                 self.zero_byte()?;
@@ -235,7 +238,7 @@ impl Body<'_, '_> {
             }
             13 => {
                 let (segment, _) = self.element_index()?;
-                self.perform(isa::ELEM_DROP, &[segment]);
+                self.operands.perform(isa::ELEM_DROP, &[segment]);
             }
             14 => {
                 let (to, first) = self.table()?;
@@ -247,14 +250,14 @@ impl Body<'_, '_> {
             }
             15 => {
                 let (index, table) = self.table()?;
-                let count = self.pop(Some(I32));
-                let value = self.pop(Some(table.element));
-                let (value, count) = (self.slot(value), self.slot(count));
-                self.produce_slot(isa::TABLE_GROW, &[value, count, index], I32);
+                let count = self.operands.pop(Some(I32));
+                let value = self.operands.pop(Some(table.element));
+                let (value, count) = (self.operands.slot(value), self.operands.slot(count));
+                self.operands.produce_slot(isa::TABLE_GROW, &[value, count, index], I32);
             }
             16 => {
                 let (index, _) = self.table()?;
-                self.produce_slot(isa::TABLE_SIZE, &[index], I32);
+                self.operands.produce_slot(isa::TABLE_SIZE, &[index], I32);
             }
             17 => {
                 let (index, table) = self.table()?;
@@ -268,16 +271,16 @@ impl Body<'_, '_> {
 
     /// Three operands in their own slots: the instruction counts in them while it works in steps.
     fn bulk(&mut self, opcode: u16, types: [ValueType; 3], indices: &[u16]) {
-        self.expect_top(types.into_iter(), false);
-        self.settle_top(3);
+        self.operands.expect_top(types.into_iter(), false);
+        self.operands.settle_top(3);
         let mut units = [0; 5];
         for (index, expected) in types.into_iter().enumerate().rev() {
-            let operand = self.pop(Some(expected));
-            units[index] = self.slot(operand);
-            self.wrote(units[index]);
+            let operand = self.operands.pop(Some(expected));
+            units[index] = self.operands.slot(operand);
+            self.operands.code.wrote(units[index]);
         }
         units[3..3 + indices.len()].copy_from_slice(indices);
-        self.perform(opcode, &units[..3 + indices.len()]);
+        self.operands.perform(opcode, &units[..3 + indices.len()]);
     }
 
     fn data_index(&mut self) -> Checked<u16> {
@@ -322,7 +325,7 @@ impl Body<'_, '_> {
                 return Ok(start.error(Invalid::TypeMismatch)?);
             }
             table_index = index;
-            element = Some(self.pop(Some(I32)));
+            element = Some(self.operands.pop(Some(I32)));
         }
         if tail {
             return self.tail_call(index as u16, entry, table_index, element);
@@ -338,24 +341,22 @@ impl Body<'_, '_> {
         element: Option<Popped>,
     ) -> Result<(), Stop> {
         let types = self.module.function_type(entry);
-        self.expect_top(types.params(), false);
-        let element = element.map(|element| self.slot(element));
-        self.settle_top(types.params().len());
-        self.pop_all(types.params());
-        let delta = self.temporary(self.operands.len());
+        self.operands.expect_top(types.params(), false);
+        let element = element.map(|element| self.operands.slot(element));
+        self.operands.settle_top(types.params().len());
+        self.operands.pop_all(types.params());
+        let delta = self.operands.temporary(self.operands.depth());
         match element {
-            None => self.perform(isa::CALL, &[function, delta]),
+            None => self.operands.perform(isa::CALL, &[function, delta]),
             Some(slot) if table == 0 => {
-                self.perform(isa::CALL_INDIRECT, &[entry.canonical, slot, delta])
+                self.operands.perform(isa::CALL_INDIRECT, &[entry.canonical, slot, delta])
             }
-            Some(slot) => {
-                self.perform(isa::CALL_INDIRECT_TABLE, &[table, entry.canonical, slot, delta])
-            }
+            Some(slot) => self
+                .operands
+                .perform(isa::CALL_INDIRECT_TABLE, &[table, entry.canonical, slot, delta]),
         }
-        self.mirror = None;
-        for value_type in types.results() {
-            self.push_temporary(Some(value_type));
-        }
+        self.operands.code.forget_accumulator();
+        self.operands.push_all(types.results());
         Ok(())
     }
 
@@ -367,22 +368,22 @@ impl Body<'_, '_> {
         element: Option<Popped>,
     ) -> Result<(), Stop> {
         let types = self.module.function_type(entry);
-        let own = self.module.function_type(self.controls[0].signature);
-        if !types.results().eq(own.results()) {
+        if !types.results().eq(self.blocks.body_results()) {
             return Ok(self.reader.error(Invalid::TypeMismatch)?);
         }
-        self.expect_top(types.params(), false);
-        let element = element.map(|element| self.slot(element));
-        self.settle_top(types.params().len());
-        self.pop_all(types.params());
-        let first = self.temporary(self.operands.len());
-        let link = self.link_slot();
+        self.operands.expect_top(types.params(), false);
+        let element = element.map(|element| self.operands.slot(element));
+        self.operands.settle_top(types.params().len());
+        self.operands.pop_all(types.params());
+        let first = self.operands.temporary(self.operands.depth());
+        let link = self.locals.link();
         match element {
-            None => self.perform(isa::RETURN_CALL, &[function, first, link]),
+            None => self.operands.perform(isa::RETURN_CALL, &[function, first, link]),
             Some(slot) => self
+                .operands
                 .perform(isa::RETURN_CALL_INDIRECT, &[table, entry.canonical, slot, first, link]),
         }
-        self.leave();
+        self.operands.leave();
         Ok(())
     }
 }

@@ -2,13 +2,22 @@
 //!
 //! A value is moved as late as possible: constants and unchanged locals stay where they are until an
 //! instruction names them. One 32-bit value may be in the accumulator alone.
+//!
+//! Invariants:
+//! - Nothing below the floor of the innermost block is popped.
+//! - `accumulator_depth` is the depth of the only operand in the accumulator, if there is one.
+//! - No operand below the depth `settled` waits in a local's slot.
 
-use super::{emitter::Produced, function::Body};
+use alloc::vec::Vec;
+
+use super::{
+    code::Code,
+    emitter::{Branch, Produced},
+};
 use crate::{
     error::{Invalid, Limit, TranslateErrorKind},
-    isa,
     value::ValueType,
-    wasm::Checked,
+    wasm::{Refused, Verdict},
 };
 
 /// Where a value is.
@@ -95,24 +104,92 @@ pub(super) enum Source {
 
 pub(super) const SLOT_BYTES: usize = 8;
 
-impl Body<'_, '_> {
+/// Lists that are kept from one function to the next.
+#[derive(Default)]
+pub(super) struct OperandLists {
+    stack: Vec<Operand>,
+    scratch: Vec<Popped>,
+}
+
+pub(super) struct Operands<'w> {
+    pub(super) code: Code,
+    verdict: &'w Verdict,
+    stack: Vec<Operand>,
+    depth_max: usize,
+    /// Slots of the frame below the first operand's.
+    slots_below: usize,
+    frame_bytes_max: usize,
+    /// Operands below the innermost block's.
+    floor: usize,
+    /// The rest of the innermost block is never reached: operands may be popped that nobody pushed.
+    unreachable: bool,
+    settled: usize,
+    accumulator_depth: Option<usize>,
+    scratch: Vec<Popped>,
+}
+
+impl<'w> Operands<'w> {
+    /// An empty stack whose slots lie behind so many others.
+    pub(super) fn new(
+        code: Code,
+        verdict: &'w Verdict,
+        lists: OperandLists,
+        slots_below: usize,
+        frame_bytes_max: usize,
+    ) -> Operands<'w> {
+        let OperandLists { mut stack, scratch } = lists;
+        stack.clear();
+        Operands {
+            code,
+            verdict,
+            stack,
+            depth_max: 0,
+            slots_below,
+            frame_bytes_max,
+            floor: 0,
+            unreachable: false,
+            settled: 0,
+            accumulator_depth: None,
+            scratch,
+        }
+    }
+
+    /// The code that was emitted, and the lists to go on with.
+    pub(super) fn into_parts(self) -> (Code, OperandLists) {
+        (self.code, OperandLists { stack: self.stack, scratch: self.scratch })
+    }
+
+    /// Bytes of the frame: what lies below the operands, and the deepest stack.
+    pub(super) fn frame_bytes(&self) -> usize {
+        (self.slots_below + self.depth_max) * SLOT_BYTES
+    }
+
+    /// Number of operands.
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
     /// Byte offset of the slot at a depth of the operand stack.
     pub(super) fn temporary(&self, depth: usize) -> u16 {
-        ((self.temporaries_from + depth) * SLOT_BYTES) as u16
+        ((self.slots_below + depth) * SLOT_BYTES) as u16
     }
 
     fn push(&mut self, value_type: Option<ValueType>, place: Place) {
-        self.operands.push(Operand { value_type, place });
-        self.operands_max = self.operands_max.max(self.operands.len());
-        let frame_bytes = (self.temporaries_from + self.operands_max) * SLOT_BYTES;
-        if frame_bytes > self.frame_bytes_max {
+        self.stack.push(Operand { value_type, place });
+        self.depth_max = self.depth_max.max(self.stack.len());
+        if self.frame_bytes() > self.frame_bytes_max {
             self.refuse(Limit::FrameBytes);
         }
     }
 
     /// Refuses the module: the translation ends with the instruction at hand, which may go on until then.
     pub(super) fn refuse(&self, kind: impl Into<TranslateErrorKind>) {
-        let _: Checked<()> = self.reader.error(kind);
+        let Refused = self.refused(kind);
+    }
+
+    /// As `refuse`, for who ends the instruction at once.
+    pub(super) fn refused(&self, kind: impl Into<TranslateErrorKind>) -> Refused {
+        self.verdict.refuse_unplaced(kind.into())
     }
 
     pub(super) fn push_constant(&mut self, value_type: ValueType, value: i32) {
@@ -127,16 +204,19 @@ impl Body<'_, '_> {
         self.push(value_type, Place::Temporary)
     }
 
+    /// Pushes operands that are in their slots.
+    pub(super) fn push_all(&mut self, types: impl Iterator<Item = ValueType>) {
+        for value_type in types {
+            self.push_temporary(Some(value_type));
+        }
+    }
+
     /// Pops an operand of the given type, or of any.
     pub(super) fn pop(&mut self, expected: Option<ValueType>) -> Popped {
-        let depth = self.operands.len();
-        let (height, unreachable) = match self.controls.last() {
-            Some(block) => (block.height, block.unreachable),
-            None => (0, false),
-        };
-        let operand = if depth > height { self.operands.pop() } else { None };
+        let depth = self.stack.len();
+        let operand = if depth > self.floor { self.stack.pop() } else { None };
         let Some(operand) = operand else {
-            if !unreachable {
+            if !self.unreachable {
                 self.refuse(Invalid::TypeMismatch);
             }
             return Popped::new(Operand { value_type: None, place: Place::Temporary }, depth);
@@ -156,7 +236,7 @@ impl Body<'_, '_> {
     /// Pushes an operand that was just popped, perhaps under another type of the same width.
     pub(super) fn push_back(&mut self, popped: Popped, value_type: Option<ValueType>) {
         if popped.place() == Place::Accumulator {
-            self.accumulator_depth = Some(self.operands.len());
+            self.accumulator_depth = Some(self.stack.len());
         }
         self.push(value_type, popped.place())
     }
@@ -188,7 +268,7 @@ impl Body<'_, '_> {
 
     /// The operand at a depth, as if popped.
     pub(super) fn peek(&self, depth: usize) -> Popped {
-        Popped::new(self.operands[depth], depth)
+        Popped::new(self.stack[depth], depth)
     }
 
     /// How an instruction best reads a popped operand.
@@ -199,7 +279,7 @@ impl Body<'_, '_> {
             Place::Local(slot) => slot,
             Place::Temporary => self.temporary(popped.depth()),
         };
-        if self.mirror == Some(slot) && !popped.is_wide() {
+        if self.code.mirrors(slot) && !popped.is_wide() {
             Source::Accumulator
         } else {
             Source::Slot(slot)
@@ -212,8 +292,8 @@ impl Body<'_, '_> {
         match popped.place() {
             Place::Temporary => return own,
             Place::Local(slot) => return slot,
-            Place::Constant(value) => self.emit_constant(popped.is_wide(), value, own),
-            Place::Accumulator => self.store_accumulator(own),
+            Place::Constant(value) => self.code.constant(popped.is_wide(), value, own),
+            Place::Accumulator => self.code.store_accumulator(own),
         }
         own
     }
@@ -226,117 +306,77 @@ impl Body<'_, '_> {
     /// The slot of a popped constant's depth, into which another value goes that stands for it.
     pub(super) fn slot_for_constant(&mut self, popped: Popped, value: i32) -> u16 {
         let own = self.temporary(popped.depth());
-        self.emit_constant(false, value, own);
+        self.code.constant(false, value, own);
         own
     }
 
+    /// Turns the truth of the comparison that was emitted last, which `popped` is, into its opposite; whether
+    /// that is possible.
+    pub(super) fn negate(&mut self, popped: Popped) -> bool {
+        let fresh = self.is_fresh_truth(popped);
+        if fresh {
+            self.code.emitter.negate_comparison();
+        }
+        fresh
+    }
+
+    /// The branch that is taken if `condition` holds, or with `negate` if it does not. A comparison
+    /// that has just been emitted becomes part of it.
+    pub(super) fn condition(&mut self, condition: Popped, negate: bool) -> Branch {
+        if self.is_fresh_truth(condition)
+            && let Some(branch) = self.code.emitter.take_comparison(negate)
+        {
+            return branch;
+        }
+        let in_accumulator = self.is_in_accumulator(condition);
+        let slot = if in_accumulator { None } else { Some(self.slot(condition)) };
+        Branch::on_value(slot, negate)
+    }
+
     /// Whether a popped operand is the truth of the comparison that was emitted last.
-    pub(super) fn is_fresh_truth(&self, popped: Popped) -> bool {
-        self.reachable
-            && popped.place() == Place::Accumulator
-            && self.emitter.produced == Produced::Truth
-    }
-
-    /// A slot was written: it no longer equals the accumulator.
-    pub(super) fn wrote(&mut self, slot: u16) {
-        if self.mirror == Some(slot) {
-            self.mirror = None;
-        }
-    }
-
-    /// Brings the accumulator's value to a slot; it stays in the accumulator.
-    fn store_accumulator(&mut self, slot: u16) {
-        if !self.reachable {
-            return;
-        }
-        if self.emitter.produced == Produced::Accumulator {
-            self.emitter.direct_to_slot(slot);
-            self.last_slot = slot;
-        } else {
-            self.emitter.emit(isa::COPY_A, &[slot]);
-        }
-        self.mirror = Some(slot);
+    fn is_fresh_truth(&self, popped: Popped) -> bool {
+        popped.place() == Place::Accumulator && self.code.has_fresh_truth()
     }
 
     /// Makes the accumulator free for the next instruction: its value goes to its slot, if still needed.
     pub(super) fn free_accumulator(&mut self) {
         if let Some(depth) = self.accumulator_depth.take() {
-            self.operands[depth].place = Place::Temporary;
-            self.store_accumulator(self.temporary(depth));
+            self.stack[depth].place = Place::Temporary;
+            self.code.store_accumulator(self.temporary(depth));
         }
-    }
-
-    fn emit_constant(&mut self, wide: bool, value: i32, slot: u16) {
-        if !self.reachable {
-            return;
-        }
-        self.wrote(slot);
-        match i16::try_from(value) {
-            Ok(value) if wide => self.emitter.emit(isa::CONST64_16, &[value as u16, slot]),
-            Ok(value) => self.emitter.emit(isa::CONST16_S, &[value as u16, slot]),
-            Err(_) if wide => {
-                let value = value as i64;
-                let unit = |index: u32| (value >> (16 * index)) as u16;
-                self.emitter.emit(isa::CONST64, &[unit(0), unit(1), unit(2), unit(3), slot]);
-            }
-            Err(_) => {
-                self.emitter.emit(isa::CONST32_S, &[value as u16, (value >> 16) as u16, slot])
-            }
-        }
-        self.emitter.produced = Produced::Slot;
-        self.last_slot = slot;
     }
 
     /// Loads a constant into the accumulator.
     pub(super) fn constant_to_accumulator(&mut self, value: i32) {
         self.free_accumulator();
-        if !self.reachable {
-            return;
-        }
-        match i16::try_from(value) {
-            Ok(value) => self.emitter.emit(isa::CONST16_A, &[value as u16]),
-            Err(_) => self.emitter.emit(isa::CONST32_A, &[value as u16, (value >> 16) as u16]),
-        }
-        self.mirror = None;
+        self.code.constant_to_accumulator(value);
     }
 
-    fn copy(&mut self, wide: bool, from: u16, to: u16) {
-        if !self.reachable || from == to {
-            return;
-        }
-        self.wrote(to);
-        if wide {
-            self.emitter.emit(isa::COPY64, &[from, to]);
-        } else if self.mirror == Some(from) {
-            self.emitter.emit(isa::COPY_A, &[to]);
-        } else if self.emitter.just_emitted(isa::COPY32) {
-            self.emitter.extend(isa::COPY32_PAIR, &[from, to]);
-        } else {
-            self.emitter.emit(isa::COPY32, &[from, to]);
-        }
-        self.emitter.produced = Produced::Slot;
-        self.last_slot = to;
+    /// Whether the topmost `count` operands are in their own slots.
+    pub(super) fn are_settled(&self, count: usize) -> bool {
+        let top = &self.stack[self.stack.len() - count..];
+        top.iter().all(|operand| operand.place == Place::Temporary)
     }
 
     /// Emits what brings the operand at `depth` to `slot`; the operand stack stays as it is.
     pub(super) fn copy_operand(&mut self, depth: usize, slot: u16) {
-        let operand = self.operands[depth];
+        let operand = self.stack[depth];
         match operand.place {
-            Place::Constant(value) => self.emit_constant(operand.is_wide(), value, slot),
-            Place::Local(from) => self.copy(operand.is_wide(), from, slot),
-            Place::Temporary => self.copy(operand.is_wide(), self.temporary(depth), slot),
-            Place::Accumulator => self.store_accumulator(slot),
+            Place::Constant(value) => self.code.constant(operand.is_wide(), value, slot),
+            Place::Local(from) => self.code.copy(operand.is_wide(), from, slot),
+            Place::Temporary => self.code.copy(operand.is_wide(), self.temporary(depth), slot),
+            Place::Accumulator => self.code.store_accumulator(slot),
         }
     }
 
     /// Moves the operand at `depth` to its own slot.
     pub(super) fn settle(&mut self, depth: usize) {
-        match self.operands[depth].place {
+        match self.stack[depth].place {
             Place::Temporary => {}
             Place::Accumulator => self.free_accumulator(),
             Place::Constant(_) | Place::Local(_) => {
                 self.copy_operand(depth, self.temporary(depth));
-                self.operands[depth].place = Place::Temporary;
+                self.stack[depth].place = Place::Temporary;
             }
         }
     }
@@ -344,8 +384,8 @@ impl Body<'_, '_> {
     /// Settles the topmost `count` operands.
     pub(super) fn settle_top(&mut self, count: usize) {
         self.free_accumulator();
-        let from = self.operands.len().saturating_sub(count);
-        for depth in from..self.operands.len() {
+        let from = self.stack.len().saturating_sub(count);
+        for depth in from..self.stack.len() {
             self.settle(depth);
         }
     }
@@ -354,19 +394,19 @@ impl Body<'_, '_> {
     /// operands whatever they are; other constants may wait on.
     pub(super) fn settle_for_block(&mut self, count: usize) {
         self.free_accumulator();
-        let top = self.operands.len().saturating_sub(count);
-        for depth in self.settled..self.operands.len() {
-            if depth >= top || matches!(self.operands[depth].place, Place::Local(_)) {
+        let top = self.stack.len().saturating_sub(count);
+        for depth in self.settled..self.stack.len() {
+            if depth >= top || matches!(self.stack[depth].place, Place::Local(_)) {
                 self.settle(depth);
             }
         }
-        self.settled = self.operands.len();
+        self.settled = self.stack.len();
     }
 
     /// Before a local changes: copies of its old value that wait on the stack settle.
     fn preserve_local(&mut self, slot: u16) {
-        for depth in self.settled..self.operands.len() {
-            if self.operands[depth].place == Place::Local(slot) {
+        for depth in self.settled..self.stack.len() {
+            if self.stack[depth].place == Place::Local(slot) {
                 self.settle(depth);
             }
         }
@@ -374,30 +414,24 @@ impl Body<'_, '_> {
 
     /// Stores a popped operand to a local variable.
     pub(super) fn set_local(&mut self, popped: Popped, slot: u16) {
-        let waiting = (self.settled..self.operands.len())
-            .any(|depth| self.operands[depth].place == Place::Local(slot));
+        let waiting = (self.settled..self.stack.len())
+            .any(|depth| self.stack[depth].place == Place::Local(slot));
         if waiting {
             self.preserve_local(slot);
         }
         match popped.place() {
             Place::Accumulator => {
-                self.wrote(slot);
-                self.store_accumulator(slot);
+                self.code.wrote(slot);
+                self.code.store_accumulator(slot);
             }
-            Place::Constant(value) => self.emit_constant(popped.is_wide(), value, slot),
-            Place::Local(from) => self.copy(popped.is_wide(), from, slot),
+            Place::Constant(value) => self.code.constant(popped.is_wide(), value, slot),
+            Place::Local(from) => self.code.copy(popped.is_wide(), from, slot),
             Place::Temporary => {
                 let own = self.temporary(popped.depth());
-                let last = self.emitter.produced == Produced::Slot && self.last_slot == own;
-                if last && !waiting && self.reachable {
-                    self.emitter.redirect(slot);
-                    self.last_slot = slot;
-                    self.wrote(slot);
-                    if self.mirror == Some(own) {
-                        self.mirror = Some(slot);
-                    }
+                if waiting {
+                    self.code.copy(popped.is_wide(), own, slot);
                 } else {
-                    self.copy(popped.is_wide(), own, slot);
+                    self.code.redirect(popped.is_wide(), own, slot);
                 }
             }
         }
@@ -405,50 +439,74 @@ impl Body<'_, '_> {
 
     /// Emits an instruction whose 32-bit result is in the accumulator, and pushes the result.
     pub(super) fn produce(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
-        self.free_accumulator();
-        if self.reachable {
-            self.emitter.emit(opcode, operands);
-            self.emitter.produced = Produced::Accumulator;
-        }
-        self.push_accumulator(value_type)
+        self.produce_in_accumulator(opcode, operands, Produced::Accumulator, value_type)
     }
 
     /// As `produce`, for a comparison.
     pub(super) fn produce_truth(&mut self, opcode: u16, operands: &[u16]) {
+        self.produce_in_accumulator(opcode, operands, Produced::Truth, ValueType::I32)
+    }
+
+    /// As `produce`, for an instruction of which there is no form with a slot as its result.
+    pub(super) fn produce_sealed(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
+        self.produce_in_accumulator(opcode, operands, Produced::Nothing, value_type)
+    }
+
+    fn produce_in_accumulator(
+        &mut self,
+        opcode: u16,
+        operands: &[u16],
+        produced: Produced,
+        value_type: ValueType,
+    ) {
         self.free_accumulator();
-        if self.reachable {
-            self.emitter.emit(opcode, operands);
-            self.emitter.produced = Produced::Truth;
-        }
-        self.push_accumulator(ValueType::I32)
-    }
-
-    fn push_accumulator(&mut self, value_type: ValueType) {
-        self.mirror = None;
+        self.code.produce(opcode, operands, produced);
         self.push(Some(value_type), Place::Accumulator);
-        self.accumulator_depth = Some(self.operands.len() - 1);
+        self.accumulator_depth = Some(self.stack.len() - 1);
     }
 
-    /// Emits an instruction whose result goes to a slot, the last operand, and pushes the result. With
-    /// `mirrored` the instruction leaves the result in the accumulator too.
+    /// Emits an instruction whose result goes to a slot, the last operand, and pushes the result.
     pub(super) fn produce_slot(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
-        let slot = self.temporary(self.operands.len());
+        let slot = self.temporary(self.stack.len());
         self.push_temporary(Some(value_type));
-        if self.reachable {
-            let mut units = [0; 6];
-            units[..operands.len()].copy_from_slice(operands);
-            units[operands.len()] = slot;
-            self.emitter.emit(opcode, &units[..=operands.len()]);
-            self.emitter.produced = Produced::Slot;
-            self.last_slot = slot;
-            self.wrote(slot);
-        }
+        self.code.produce_slot(opcode, operands, slot);
     }
 
     /// Emits an instruction without a result.
     pub(super) fn perform(&mut self, opcode: u16, operands: &[u16]) {
-        if self.reachable {
-            self.emitter.emit(opcode, operands);
-        }
+        self.code.perform(opcode, operands);
+    }
+
+    /// A block begins on top of what is there; whether the rest of the one around it is never reached.
+    pub(super) fn enter(&mut self) -> bool {
+        self.floor = self.stack.len();
+        core::mem::replace(&mut self.unreachable, false)
+    }
+
+    /// The rest of the innermost block is not reached.
+    pub(super) fn leave(&mut self) {
+        self.unreachable = true;
+        self.clear_block();
+        self.code.leave();
+    }
+
+    /// Another arm of the innermost block begins, in place of the one before.
+    pub(super) fn restart(&mut self, reachable: bool) {
+        self.unreachable = false;
+        self.clear_block();
+        self.code.set_reachable(reachable);
+    }
+
+    /// The innermost block ends, and takes its operands along; the one around it begins at `floor`, and its
+    /// rest may be `unreachable`.
+    pub(super) fn exit(&mut self, floor: usize, unreachable: bool) {
+        self.clear_block();
+        (self.floor, self.unreachable) = (floor, unreachable);
+    }
+
+    fn clear_block(&mut self) {
+        self.stack.truncate(self.floor);
+        self.settled = self.settled.min(self.stack.len());
+        self.accumulator_depth = None;
     }
 }

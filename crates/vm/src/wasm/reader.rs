@@ -18,6 +18,9 @@ pub(crate) struct Verdict {
     error: Cell<TranslateError>,
 }
 
+/// The offset of a refusal by who doesn't read, until a reader looks.
+const UNPLACED: usize = usize::MAX;
+
 impl Verdict {
     pub(crate) fn new() -> Verdict {
         let none = TranslateError { offset: 0, kind: TranslateErrorKind::SinkFull };
@@ -27,10 +30,24 @@ impl Verdict {
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(&self, offset: usize, kind: TranslateErrorKind) -> Refused {
-        if !self.refused.replace(true) {
+        if self.refused.replace(true) {
+            self.place(offset);
+        } else {
             self.error.set(TranslateError { offset, kind });
         }
         Refused
+    }
+
+    /// As `refuse`, by who doesn't read: the place is where the reader stands that looks next.
+    pub(crate) fn refuse_unplaced(&self, kind: TranslateErrorKind) -> Refused {
+        self.refuse(UNPLACED, kind)
+    }
+
+    fn place(&self, offset: usize) {
+        let error = self.error.get();
+        if error.offset == UNPLACED {
+            self.error.set(TranslateError { offset, ..error });
+        }
     }
 
     pub(crate) fn error(&self, _: Refused) -> TranslateError {
@@ -51,6 +68,11 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0, verdict }
     }
 
+    /// Who is told of a refusal.
+    pub(crate) fn verdict(&self) -> &'a Verdict {
+        self.verdict
+    }
+
     pub(crate) fn offset(&self) -> usize {
         self.at
     }
@@ -65,7 +87,11 @@ impl<'a> Reader<'a> {
 
     /// Fails if something was refused before, by whomever.
     pub(crate) fn unless_refused(&self) -> Checked<()> {
-        if self.verdict.refused.get() { Err(Refused) } else { Ok(()) }
+        if self.verdict.refused.get() {
+            self.verdict.place(self.at);
+            return Err(Refused);
+        }
+        Ok(())
     }
 
     pub(crate) fn byte(&mut self) -> Checked<u8> {
