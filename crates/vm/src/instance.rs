@@ -255,6 +255,7 @@ pub(crate) enum Status {
 
 impl Status {
     /// Waiting for the host that the stub at `pc` calls; nothing if there is no stub.
+    #[inline(always)]
     pub(crate) fn waiting(image: &Image<'_>, stub: u32, pc: u32) -> Option<Status> {
         let signature = image.signature(FunctionIndex(stub))?;
         Some(Status::Waiting {

@@ -120,6 +120,7 @@ impl Parts {
     }
 
     /// Notes where the interpreter left off.
+    #[inline(always)]
     pub(super) fn note(&mut self, exit: &Exit) {
         self.position = Position {
             pc: exit.pc,

@@ -52,16 +52,19 @@ impl Stack {
     }
 
     /// The frames from that at an offset on.
+    #[inline(always)]
     pub(crate) fn frames_from(&self, frame: u32) -> &[u64] {
         self.slots.get(self.index(frame, 0)..).unwrap_or(&[])
     }
 
+    #[inline(always)]
     pub(super) fn frames_from_mut(&mut self, frame: u32) -> &mut [u64] {
         let from = self.index(frame, 0);
         self.slots.get_mut(from..).unwrap_or(&mut [])
     }
 
     /// The offset of a frame that is counted from the first of the globals.
+    #[inline(always)]
     pub(super) fn frame_at(&self, from_globals: u32) -> u32 {
         from_globals - (self.globals * SLOT_BYTES) as u32
     }
