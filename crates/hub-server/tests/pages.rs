@@ -324,7 +324,7 @@ fn receipts_are_taken_once_and_priced_for_owner_and_tenant() {
     {
         let answer = world.get(&format!("/v1/bills?month={malformed}"), &[&token]);
         assert_eq!(answer.status, 400, "{malformed}");
-        assert!(answer.json()["detail"].as_str().unwrap().contains("write it as 2026-11"));
+        assert!(answer.body.contains("write it as 2026-11"), "{}", answer.body);
     }
     let cookie = world.cookie(&owner(50));
     assert!(world.get("/bills", &[&cookie]).body.contains("0.000021"));
