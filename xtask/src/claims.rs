@@ -97,6 +97,9 @@ pub(crate) fn check(root: &Path) -> Result<Verdict> {
 
 fn read(root: &Path) -> Result<Vec<Claim>> {
     let claims: Claims = toml::from_str(&files::read(&root.join(FILE))?).context(FILE)?;
+    if claims.claim.is_empty() {
+        bail!("{FILE} has no claim");
+    }
     for Claim { page, text, from, tests, .. } in &claims.claim {
         if from.is_empty() && tests.is_empty() {
             bail!("{FILE}: nothing derives what {page} says: {text}");

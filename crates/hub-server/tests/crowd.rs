@@ -405,6 +405,9 @@ impl Trial {
     /// A turn of the hub's process: some datagrams, what is due, and what is to be sent.
     fn turn(&mut self) {
         self.hub_is_busy = false;
+        if self.socket.is_empty() {
+            return;
+        }
         let unix_time = UnixTime { seconds: self.unix_s() };
         let Self { hub, socket, random, .. } = self;
         let Some(hub) = hub else { return };
@@ -424,10 +427,9 @@ impl Trial {
             let Some(place) = place_at(socket) else { continue };
             self.plan(free_us + WAY_US, Happening::Reaches(place, datagram));
         }
-        if !self.socket.is_empty() {
-            self.hub_is_busy = true;
-            self.plan(free_us, Happening::HubTurns);
-        }
+        // What comes meanwhile waits in the socket.
+        self.hub_is_busy = true;
+        self.plan(free_us, Happening::HubTurns);
     }
 
     /// The devices that the hub has listed since that time.
@@ -526,6 +528,7 @@ fn try_hub(devices: u32, absences_s: &[u64], (strangers, apart_us): (u32, u64)) 
     trial.run_for(3 * CALM_S);
     assert_eq!(trial.take_counts(), (0, 0), "in the calm each device keeps its session");
     assert_eq!(trial.lost, lost, "and the hub loses nothing");
+    assert!(trial.worked_us - worked_us <= 3 * CALM_S * 1_000_000, "it has one processor");
     let calm_load_percent = (trial.worked_us - worked_us) as f64 / (3 * CALM_S) as f64 / 1e4;
 
     let mut back = Vec::new();
@@ -592,8 +595,8 @@ fn crowd_is_back_in_time_after_its_hub_was_away_and_strangers_end_sessions_of_st
     assert_eq!(found.back.len(), 2);
 }
 
-/// It is not kept yet: after 75 s without a hub two of the devices are late, which waited for a whole minute between two
-/// tries (docs/benchmarks.md).
+/// It is not kept yet: after 5 s without a hub a third of the devices are late, whose datagrams find the socket full
+/// (docs/benchmarks.md).
 #[test]
 #[ignore = "takes minutes: cargo test --release -p tenure-hub-server --test crowd -- --ignored --nocapture"]
 fn ten_thousand_devices_are_back_in_time_after_their_hub_was_away() {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use tenure_package::Package;
 use tenure_wire::{Name, Target};
@@ -75,7 +76,8 @@ struct Test {
     /// The behaviour that it shows.
     name: String,
     /// The time that passes before the call, on the false clock: `10s`, an hour at most.
-    after: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    after: Duration,
     /// The caller: one of the pretended machines; without it the owner.
     caller: Option<String>,
     /// Which function.
@@ -178,17 +180,14 @@ fn set_up(file: &TestFile, package: &[u8]) -> anyhow::Result<World> {
 /// The longest time that a test lets pass: each 20 ms of it are a step of all devices.
 const AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The time that passes before a test's call.
-fn time_before(test: &Test) -> anyhow::Result<Duration> {
-    let Some(text) = &test.after else { return Ok(Duration::ZERO) };
-    let time = humantime::parse_duration(text).ok().filter(|time| *time <= AFTER_MAX);
-    time.with_context(|| {
-        format!("{FILE_NAME}: the test `{}`: `after` is a time up to 1h, such as `10s`", test.name)
-    })
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let time = humantime::parse_duration(&text).ok().filter(|time| *time <= AFTER_MAX);
+    time.ok_or_else(|| D::Error::custom("`after` is a time up to 1h, such as `10s`"))
 }
 
 fn perform(world: &mut World, test: &Test) -> anyhow::Result<Verdict> {
-    world.pass(time_before(test)?);
+    world.pass(test.after);
     let parameter = test.parameter.as_deref().map(str::as_bytes);
     let result = match &test.caller {
         None => world.call_as_owner(&test.call, parameter)?,
