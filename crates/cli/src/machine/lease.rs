@@ -9,7 +9,7 @@ use tenure_wire::{Name, Term};
 
 use crate::home::Home;
 use crate::reach::client::{AHEAD_S_MAX, Client, Device};
-use crate::reach::whom::{Where, machines};
+use crate::reach::whom::{Where, machine_named};
 use crate::terminal::clock::{now_in_milliseconds, parse_seconds, parse_time, time};
 use crate::terminal::output::Output;
 
@@ -81,10 +81,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let name = &arguments.machine;
-    let known = machines(&mut client, &device)?.into_iter().find(|machine| machine.name == *name);
-    let Some(known) = known else {
-        bail!("{} has no machine `{name}`; see `tenure list`", device.status.name);
-    };
+    let known = machine_named(&mut client, &device, name)?;
     if known.lease_unix_s > now_in_milliseconds() / 1000 + AHEAD_S_MAX {
         client.set_time(&device.route)?;
     }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use tenure_package::Pass;
 use tenure_wire::Name;
 
 use crate::home::Home;
 use crate::reach::client::Client;
-use crate::reach::whom::{Where, machines};
+use crate::reach::whom::{Where, machine_named};
 use crate::terminal::clock::{now_in_milliseconds, parse_span, time};
 use crate::terminal::output::Output;
 
@@ -42,10 +42,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let name = &arguments.machine;
-    let known = machines(&mut client, &device)?.into_iter().find(|machine| machine.name == *name);
-    let Some(known) = known else {
-        bail!("{} has no machine `{name}`; see `tenure list`", device.status.name);
-    };
+    let known = machine_named(&mut client, &device, name)?;
     let now = now_in_milliseconds() / 1000;
     let end = arguments.lasts.map(|lasts| now.saturating_add(lasts.as_secs()));
     let ends_unix_s = end

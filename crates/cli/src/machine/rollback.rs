@@ -1,6 +1,6 @@
 //! `tenure rollback`: the package that a machine had before.
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde_json::json;
 use tenure_wire::Name;
 
@@ -9,7 +9,7 @@ use crate::machine::grant::Grant;
 use crate::machine::install::update;
 use crate::machine::kept_packages::KeptPackages;
 use crate::reach::client::Client;
-use crate::reach::whom::{Where, machines};
+use crate::reach::whom::{Where, machine_named};
 use crate::terminal::output::Output;
 
 /// Put back the package that a machine had before.
@@ -39,10 +39,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&home)?;
     let device = arguments.place.connect(&mut client)?;
     let (name, on) = (&arguments.machine, &device.status.name);
-    let machines = machines(&mut client, &device)?;
-    let known = machines.iter().find(|machine| machine.name == *name);
-    let known =
-        known.with_context(|| format!("{on} has no machine `{name}`; see `tenure list`"))?;
+    let known = machine_named(&mut client, &device, name)?;
     let before = KeptPackages::of(&home)?.before(&known.id, &known.digest.to_string())?;
     let Some(before) = before else {
         bail!(
@@ -51,7 +48,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             known.version
         );
     };
-    let machine = update(&mut client, &device, &before, known, &arguments.grant)?;
+    let machine = update(&mut client, &device, &before, &known, &arguments.grant)?;
     let (was, version) = (known.version, machine.version);
     let text = match was == version {
         true => format!("rolled {name} back to the build of {version} before on {on}"),

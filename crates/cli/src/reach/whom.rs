@@ -403,6 +403,20 @@ pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<Mach
     })
 }
 
+/// The machine of that name on a device.
+///
+/// # Errors
+/// It has none, or can't be reached.
+pub fn machine_named(
+    client: &mut Client,
+    device: &Device,
+    name: &Name,
+) -> anyhow::Result<MachineStatus> {
+    let known = machines(client, device)?.into_iter().find(|machine| machine.name == *name);
+    let on = &device.status.name;
+    known.with_context(|| format!("{on} has no machine `{name}`; see `tenure list`"))
+}
+
 fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = present.collect();
     if names.is_empty() {
