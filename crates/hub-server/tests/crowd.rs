@@ -1,7 +1,7 @@
 //! A crowd of devices at one hub: real sessions and records on a database, through the hub's absence and among strangers.
 //!
 //! The clock is the trial's own. The hub takes its datagrams one after the other, each for as long as one takes on a
-//! small computer ([`cost_us`]), from a socket that holds a few; what finds it full is lost. Devices register, wait and
+//! small computer ([`TAKEN_US`], [`made_us`]), from a socket that holds a few; what finds it full is lost. Devices register, wait and
 //! back off as `tenure_node` does. The small crowd runs with all tests, the 10,000 that a hub promises by
 //! `cargo test --release -p tenure-hub-server --test crowd -- --ignored --nocapture`.
 
@@ -16,7 +16,7 @@ use tenure_hal::simulated::{Random, place_at, socket_at};
 use tenure_hal::{Instant, UnixTime};
 use tenure_hub::{Config, Hub, Moment};
 use tenure_hub_server::Database;
-use tenure_rpc::{CallHandle, Endpoint, Event, Fullness, IdentifyHandle, OutgoingCall};
+use tenure_rpc::{CallHandle, Endpoint, Event, Fullness, IdentifyHandle, NoResult, OutgoingCall};
 use tenure_wire::datagram::Datagram;
 use tenure_wire::directory::{
     DeviceRecord, Enrolment, ListFrom, Listing, Query, Registered, function,
@@ -42,15 +42,20 @@ const RETRY_REFUSED_US: u64 = 10_000_000;
 const WAY_US: u64 = 5_000;
 /// The datagrams that the hub's socket holds, and those that it takes before it does what is due.
 const SOCKET_MAX: usize = 200;
-const TURN: usize = 64;
+const TURN: usize = 256;
 const COMMIT_US: u64 = 2_000;
 
-/// What the trial has a datagram cost the hub, by its kind: more than `cargo xtask bench hub` measured.
-fn cost_us(datagram: &[u8]) -> u64 {
+/// What the trial has a datagram cost the hub that came, and beside that one that goes out, by what it took to make it:
+/// more than `cargo xtask bench hub` measured.
+const TAKEN_US: u64 = 50;
+
+fn made_us(datagram: &[u8]) -> u64 {
     match Datagram::parse(datagram) {
-        Ok(Datagram::Initiation(_)) => 800,
-        Ok(Datagram::Data(_)) if datagram.len() > 200 => 500,
-        _ => 50,
+        // A handshake.
+        Ok(Datagram::Response(_)) => 800,
+        // The answer to a record, which was checked and stored, or to a question.
+        Ok(Datagram::Data(_)) => 500,
+        _ => 0,
     }
 }
 
@@ -89,6 +94,8 @@ struct Party {
     /// How often it opened a session, and how often the hub was silent or refused, since that was last counted.
     initiations: u32,
     failures: u32,
+    /// How often the hub gave it a later turn.
+    deferrals: u32,
 }
 
 impl Party {
@@ -112,6 +119,7 @@ impl Party {
             listed_us: None,
             initiations: 0,
             failures: 0,
+            deferrals: 0,
         }
     }
 
@@ -130,7 +138,19 @@ impl Party {
                 }
                 Event::CallDone { handle, result, .. } if self.calling == Some(handle) => {
                     self.calling = None;
-                    self.hear(now_us, result.ok().flatten());
+                    match result {
+                        Err(NoResult::Deferred { again_in }) => {
+                            let wait_us = (again_in.as_micros() as u64).min(RETRY_MAX_US);
+                            self.next_us = now_us + wait_us;
+                            self.deferrals += 1;
+                        }
+                        // It is there, and forgot a session.
+                        Err(NoResult::OutcomeUnknown) => {
+                            self.silences = 0;
+                            self.hear_nothing(now_us);
+                        }
+                        result => self.hear(now_us, result.ok().flatten()),
+                    }
                 }
                 _ => {}
             }
@@ -241,6 +261,8 @@ enum Happening {
     Reaches(u32, Vec<u8>),
     Wakes(u32),
     HubTurns,
+    /// Time has come for something that the hub does by itself.
+    HubWakes,
 }
 
 /// The hub, the crowd, and what is on its way.
@@ -376,11 +398,10 @@ impl Trial {
                     return;
                 }
                 self.socket.push_back((from, datagram));
-                if !std::mem::replace(&mut self.hub_is_busy, true) {
-                    self.plan(self.now_us, Happening::HubTurns);
-                }
+                self.rouse();
             }
             Happening::HubTurns => self.turn(),
+            Happening::HubWakes => self.rouse(),
             Happening::Reaches(to, datagram) => {
                 let (now, mut random) = (at(self.now_us), self.random.branch());
                 let party = self.party(to);
@@ -402,24 +423,35 @@ impl Trial {
         }
     }
 
+    /// Has the hub take a turn now, unless it works.
+    fn rouse(&mut self) {
+        if !std::mem::replace(&mut self.hub_is_busy, true) {
+            self.plan(self.now_us, Happening::HubTurns);
+        }
+    }
+
     /// A turn of the hub's process: some datagrams, what is due, and what is to be sent.
     fn turn(&mut self) {
         self.hub_is_busy = false;
-        if self.socket.is_empty() {
-            return;
-        }
         let unix_time = UnixTime { seconds: self.unix_s() };
         let Self { hub, socket, random, .. } = self;
         let Some(hub) = hub else { return };
+        let wakes_us = hub.poll_at().map_or(u64::MAX, Instant::as_micros);
+        if socket.is_empty() && wakes_us > self.now_us {
+            if wakes_us < self.now_us + 1_000_000 {
+                self.plan(wakes_us, Happening::HubWakes);
+            }
+            return;
+        }
         let mut moment = Moment { now: at(self.now_us), unix_time, entropy: random };
         let taken: Vec<_> = socket.drain(..socket.len().min(TURN)).collect();
-        let mut spent_us = COMMIT_US;
+        let mut spent_us = COMMIT_US + TAKEN_US * taken.len() as u64;
         for (from, datagram) in &taken {
-            spent_us += cost_us(datagram);
             hub.receive(&mut moment, address(*from), datagram);
         }
         hub.poll(&mut moment);
         let answers: Vec<_> = std::iter::from_fn(|| hub.transmit()).collect();
+        spent_us += answers.iter().map(|(_, datagram)| made_us(datagram)).sum::<u64>();
         self.worked_us += spent_us;
         let free_us = self.now_us + spent_us;
         for (to, datagram) in answers {

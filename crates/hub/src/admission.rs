@@ -33,8 +33,8 @@ impl Pace {
         if bucket.tokens < 1 || self.all.tokens < 1 {
             return false;
         }
-        bucket.tokens -= 1;
-        self.all.tokens -= 1;
+        bucket.take(1);
+        self.all.take(1);
         true
     }
 
@@ -51,18 +51,19 @@ impl Pace {
 
 /// A bucket that fills evenly.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     tokens: u32,
     filled_at: Instant,
 }
 
 impl Bucket {
-    fn full(now: Instant, tokens: u32) -> Self {
+    /// A bucket that holds so many.
+    pub(crate) fn full(now: Instant, tokens: u32) -> Self {
         Self { tokens, filled_at: now }
     }
 
     /// Adds the tokens since the last one that was added: `capacity` of them in a `period`.
-    fn fill(&mut self, now: Instant, capacity: u32, period: Duration) {
+    pub(crate) fn fill(&mut self, now: Instant, capacity: u32, period: Duration) {
         let step = period / capacity.max(1);
         let steps = now.since(self.filled_at).as_nanos() / step.as_nanos().max(1);
         let missing = u128::from(capacity.saturating_sub(self.tokens));
@@ -73,6 +74,23 @@ impl Bucket {
             self.tokens += steps;
             self.filled_at = self.filled_at + step.saturating_mul(steps);
         }
+    }
+}
+
+impl Bucket {
+    /// The tokens that it holds.
+    pub(crate) fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    /// Since when the next one fills.
+    pub(crate) fn filled_at(&self) -> Instant {
+        self.filled_at
+    }
+
+    /// Takes so many, or as many as there are.
+    pub(crate) fn take(&mut self, tokens: u32) {
+        self.tokens = self.tokens.saturating_sub(tokens);
     }
 }
 

@@ -9,6 +9,7 @@
 //! - Where it lists anybody's devices, no owner and no address takes more than its quota, and what
 //!   expired long ago makes room.
 //! - Whoever has a device that is listed comes before strangers: none of these ends its session.
+//! - What comes in a session comes before handshakes, which wait at the [`Door`].
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -18,6 +19,7 @@ extern crate alloc;
 
 mod admission;
 mod config;
+mod door;
 mod error;
 mod flash_storage;
 mod listed;
@@ -33,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::{Seed, machine_id, sha256};
 use tenure_directory::Entry;
 use tenure_hal::{Entropy, Instant, UnixTime};
-use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
+use tenure_rpc::{Endpoint, Event, HandshakeRequest, IncomingCallHandle};
 use tenure_wire::NoResult;
 use tenure_wire::directory::{
     DeviceRecord, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
@@ -48,6 +50,7 @@ pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
 pub use tenure_rpc::Fullness;
 
 use crate::admission::Pace;
+use crate::door::{Door, Turn};
 use crate::listed::Listed;
 
 /// The most bytes that one machine takes in a listing.
@@ -62,8 +65,8 @@ const SWEEP_FULL_EVERY_S: u64 = 10;
 const TICK_EVERY: Duration = Duration::from_secs(2);
 /// How often it says at most that a table was full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
-/// The tables that it may say that of: its sessions' and the directory.
-const TABLES: usize = 5;
+/// The tables that it may say that of: its sessions', the door and the directory.
+const TABLES: usize = 6;
 
 /// The circumstances of a call to a hub.
 pub struct Moment<'a> {
@@ -106,6 +109,7 @@ pub enum Notice {
 /// A directory of devices.
 pub struct Hub<S> {
     endpoint: Endpoint<Address>,
+    door: Door,
     machine: MachineId,
     key: PublicKey,
     config: Config,
@@ -175,8 +179,10 @@ impl<S: Storage> Hub<S> {
         let machine = endpoint.add_machine(secret).unwrap_or_else(|_| machine_id(&key));
         endpoint.identify_as(&machine);
         let pace = Pace::new(moment.now, config.records_per_minute, config.records_per_second_max);
+        let door = Door::new(moment.now, config.rpc.handshakes_per_second_max);
         Ok(Self {
             endpoint,
+            door,
             machine,
             key,
             config,
@@ -205,8 +211,18 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Takes a datagram that came from `from`. Replies to calls that wrote something wait for
-    /// [`Self::poll`], so that many share one commit.
+    /// [`Self::poll`], so that many share one commit; so does who asks for a session.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+        let request = self.endpoint.handshake_request(moment.now, &from, datagram);
+        if let Some(HandshakeRequest { is_shown }) = request {
+            let is_known = self.listed.count_of_host(&from) > 0;
+            let turn = self.door.take((is_known, is_shown), moment.now, &from, datagram);
+            return match turn {
+                Turn::Waits => {}
+                Turn::Shows => self.endpoint.challenge_request(moment.now, from, datagram),
+                Turn::In(again_in) => self.endpoint.defer_request(from, datagram, again_in),
+            };
+        }
         self.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
     }
@@ -214,6 +230,9 @@ impl<S: Storage> Hub<S> {
     /// Does what is due, and makes safe what was written.
     pub fn poll(&mut self, moment: &mut Moment<'_>) {
         self.endpoint.poll(moment.now, moment.entropy);
+        for (from, datagram) in self.door.let_in(moment.now) {
+            self.endpoint.receive(moment.now, moment.entropy, from, &datagram);
+        }
         self.attend_to_sessions(moment);
         self.tick(moment);
         self.commit(moment.now);
@@ -223,7 +242,10 @@ impl<S: Storage> Hub<S> {
     /// When to call [`Self::poll`] next, if nothing else happens.
     pub fn poll_at(&self) -> Option<Instant> {
         let waits = !self.held.is_empty() || self.is_dirty;
-        if waits { Some(Instant::BOOT) } else { self.endpoint.poll_at() }
+        if waits {
+            return Some(Instant::BOOT);
+        }
+        [self.door.opens_at(), self.endpoint.poll_at()].into_iter().flatten().min()
     }
 
     /// The next datagram to send, and where to.
@@ -267,7 +289,7 @@ impl<S: Storage> Hub<S> {
             most: self.config.devices_max,
             times_full: self.devices_full,
         };
-        [sessions, callers, initiations, datagrams, devices]
+        [sessions, callers, initiations, datagrams, self.door.fullness(), devices]
     }
 
     /// Says which tables were full since it was last said, if that is long enough ago.

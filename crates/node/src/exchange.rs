@@ -174,10 +174,11 @@ impl<F: Flash> Exchange<'_, F> {
         &mut self,
         moment: &mut Moment<'_>,
         query: &Query,
-        answer: Result<Option<Vec<u8>>, ()>,
+        answer: Result<Option<Vec<u8>>, NoResult>,
     ) {
         let answered = answer.is_ok();
-        if !answered {
+        let is_crowded = matches!(answer, Err(NoResult::Deferred { .. }));
+        if !answered && !is_crowded {
             self.hub.missed(&mut self.services.notices, moment.now);
         }
         let found = answer.ok().flatten().and_then(|bytes| postcard::from_bytes(&bytes).ok());

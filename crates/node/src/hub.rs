@@ -5,6 +5,7 @@
 //! - The first key that registers the device is kept over restarts, until the owner names another
 //!   one or has it forgotten.
 //! - A silent hub is asked ever less often, down to once in five sixths of a record's life, or in ten minutes to save power.
+//! - A crowded hub that gives this device a turn is asked then, and isn't silent.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -265,6 +266,23 @@ impl Registration {
             None => self.silent(&mut services.notices, now),
         }
         answer
+    }
+
+    /// Waits for the turn that a crowded hub gave this device.
+    pub(crate) fn deferred(&mut self, now: Instant, again_in: Duration) {
+        let Some(hub) = self.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked) else {
+            // It was asked before it was revoked.
+            return;
+        };
+        self.register_at = Some(now + hub.turn_in(again_in));
+    }
+
+    /// Registers again soon at a hub that is there, and forgot the session over which it was asked.
+    pub(crate) fn forgotten(&mut self, notices: &mut Notices, now: Instant) {
+        if let Some(hub) = &mut self.hub {
+            hub.silences = 0;
+        }
+        self.silent(notices, now);
     }
 
     /// Settles what follows from an answer that was taken, on a device that knew the time before it or

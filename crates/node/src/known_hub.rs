@@ -84,6 +84,11 @@ impl KnownHub {
         let wait = wait.min(self.retry_max);
         wait - wait / 1024 * u32::from(sooner)
     }
+
+    /// How long to wait for the turn that it gave: no longer than for a hub that is silent, as nobody signs turns.
+    pub(crate) fn turn_in(&self, told: Duration) -> Duration {
+        told.min(self.retry_max)
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +116,16 @@ mod tests {
         assert_eq!((last.iter().min(), last.iter().max()), (Some(&37), Some(&50)));
         let in_one_second = |second| last.iter().filter(|wait| **wait == second).count();
         assert!((37..=50).all(|second| in_one_second(second) <= 21));
+    }
+
+    #[test]
+    fn a_turn_is_waited_for_no_longer_than_a_silent_hub() {
+        let owner = Owner { verifying_key: VerifyingKey([1; 32]), machine: PublicKey([1; 32]) };
+        let config = Config::new("attic".parse().expect("a name"), owner);
+        let settings = Hub { address: Address::Mesh([1; 6]), key: None };
+        let hub = KnownHub::new(&config, &settings, &MachineId([0; 12]), None);
+        assert_eq!(hub.turn_in(Duration::from_secs(7)), Duration::from_secs(7));
+        assert_eq!(hub.turn_in(Duration::from_secs(3_600)), Duration::from_secs(50));
     }
 
     #[test]

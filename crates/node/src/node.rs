@@ -478,10 +478,14 @@ impl<F: Flash> Node<F> {
             Some(Purpose::Machine { id, to, .. }) => {
                 self.exchange().call_done(moment.now, (id, to), (result, words));
             }
-            Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
-            Some(Purpose::Query(query)) => {
-                self.exchange().query_done(moment, &query, result.map_err(|_| ()));
-            }
+            Some(Purpose::Register) => match result {
+                Err(NoResult::Deferred { again_in }) => self.hub.deferred(moment.now, again_in),
+                Err(NoResult::OutcomeUnknown) => {
+                    self.hub.forgotten(&mut self.services.notices, moment.now);
+                }
+                result => self.registration_done(moment, result.ok().flatten()),
+            },
+            Some(Purpose::Query(query)) => self.exchange().query_done(moment, &query, result),
             #[cfg(feature = "discovery")]
             Some(Purpose::Record { address, key }) => {
                 let place = (&address, &key);

@@ -119,6 +119,8 @@ pub(crate) struct Peer<A> {
     /// How many fragments to send, or to ask for, at a time.
     pub(crate) burst: u8,
     pub(crate) handshake: Option<Handshake<A>>,
+    /// The last turn that it gave this end, as far as that is believed.
+    pub(crate) turn: Option<Instant>,
     /// When to say which results have arrived, if nothing else is said before.
     pub(crate) acknowledge_at: Option<Instant>,
     pub(crate) last_used: Instant,
@@ -146,6 +148,7 @@ impl<A> Peer<A> {
             round_trip: RoundTrip::default(),
             burst: BURST_INITIAL,
             handshake: None,
+            turn: None,
             acknowledge_at: None,
             last_used: now,
             last_doubt: None,
@@ -177,6 +180,8 @@ pub(crate) struct Handshake<A> {
     pub(crate) transmissions: u32,
     pub(crate) sent_at: Instant,
     pub(crate) next_at: Instant,
+    /// How often somebody said who saw it that the peer has no time for it yet.
+    pub(crate) deferrals: u32,
     /// How many more responses are tried before the message is sent again: a false one costs as much
     /// as the true one.
     pub(crate) responses_left: u8,

@@ -73,6 +73,9 @@ pub struct Config {
     /// Handshakes a second that are computed in all; beyond [`Self::handshakes_per_second`] only
     /// for those who have shown that they receive at their address.
     pub handshakes_per_second_max: u32,
+    /// Refusals a second that are sent in all. One costs no more than a datagram, and tells a peer at once that its
+    /// session is gone.
+    pub refusals_per_second: u32,
     /// How long to wait for an answer before anything is known of the peer.
     pub timeout_initial: Duration,
     /// The shortest time to wait for an answer.
@@ -118,6 +121,7 @@ impl Default for Config {
             epoch_lifetime: Duration::from_secs(2 * 60),
             handshakes_per_second: 2,
             handshakes_per_second_max: 8,
+            refusals_per_second: 8,
             timeout_initial: Duration::from_millis(500),
             timeout_min: Duration::from_millis(50),
             timeout_max: Duration::from_secs(4),
@@ -151,6 +155,7 @@ impl Config {
             accepted_initiations_max: 1024,
             handshakes_per_second: 200,
             handshakes_per_second_max: 1_000,
+            refusals_per_second: 1_000,
             ..Self::default()
         }
     }
@@ -250,6 +255,12 @@ impl Config {
         self.parameter_bytes_max
             .saturating_add(CallBody::OVERHEAD)
             .saturating_add(FUNCTION_BYTES_MAX)
+    }
+
+    /// The shortest time between two sendings that open a session: a handshake takes a small device longer than an
+    /// answer, and what comes again meanwhile takes its time too.
+    pub(crate) fn handshake_timeout_min(&self) -> Duration {
+        self.timeout_initial / 2
     }
 
     /// Whether that is the owner's key.

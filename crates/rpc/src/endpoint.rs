@@ -1,6 +1,7 @@
 //! One device's end of all its sessions: turns datagrams into events and calls into datagrams.
 //!
-//! `opening` holds the handshakes, `calling` the calls that go out, `called` those that come in.
+//! `opening` holds the handshakes, `deferring` what of them may wait, `calling` the calls that go out, `called` those
+//! that come in.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,7 +30,10 @@ use crate::{
 
 mod called;
 mod calling;
+mod deferring;
 pub(crate) mod opening;
+
+pub use deferring::HandshakeRequest;
 
 /// One device's (or tool's, or hub's) end of all its sessions. `A` is the transport's address of a
 /// peer.
@@ -482,6 +486,7 @@ impl<A: PeerAddress> Endpoint<A> {
             Datagram::Probe(Probe { nonce }) => self.challenge(now, from, nonce),
             Datagram::Challenge(challenge) => self.on_challenge(now, entropy, &challenge),
             Datagram::Refusal(refusal) => self.on_refusal(now, entropy, &refusal),
+            Datagram::Deferral(deferral) => self.on_deferral(now, &deferral),
         }
     }
 
@@ -491,7 +496,9 @@ impl<A: PeerAddress> Endpoint<A> {
         let is_own = match Datagram::parse(datagram) {
             Ok(Datagram::Response(response)) => self.awaits_response(response.receiver),
             Ok(Datagram::Data(data)) => is_here(data.receiver),
-            Ok(Datagram::Challenge(_) | Datagram::Refusal(_)) => return Whose::Either,
+            Ok(Datagram::Challenge(_) | Datagram::Refusal(_) | Datagram::Deferral(_)) => {
+                return Whose::Either;
+            }
             Ok(Datagram::Initiation(_) | Datagram::Probe(_)) | Err(_) => true,
         };
         if is_own { Whose::Own } else { Whose::Another }

@@ -31,8 +31,6 @@ use shares::{HOSTS, REHASH_PERIOD, Share, Shares};
 
 /// How long a cookie is given out; it is accepted for up to twice that.
 const COOKIE_PERIOD: Duration = Duration::from_secs(120);
-/// Refusals a second that are sent in all.
-const REFUSALS_PER_SECOND: u32 = 8;
 
 /// One in so many handshakes is kept for hosts that had none lately.
 const NEWCOMERS_SHARE: u32 = 4;
@@ -146,7 +144,7 @@ impl Gate {
             for_owner: Budget::new(now, config.handshakes_per_second),
             in_all: Budget::new(now, config.handshakes_per_second_max),
             for_newcomers: config.handshakes_per_second_max / NEWCOMERS_SHARE,
-            refusals: Budget::new(now, REFUSALS_PER_SECOND),
+            refusals: Budget::new(now, config.refusals_per_second),
         };
         gate.begin_epoch(now);
         Ok(gate)
@@ -226,9 +224,7 @@ impl Gate {
         is_shown: bool,
         is_owners: impl FnOnce() -> bool,
     ) -> Admission {
-        self.end_epochs(now);
-        let is_previous = self.previous.as_ref().is_some_and(|previous| previous.epoch == *epoch);
-        if *epoch != self.epoch && !is_previous {
+        if !self.accepts(now, epoch) {
             return Admission::Challenge;
         }
         let admission = self.admit_anybody(now, from, is_shown);
@@ -239,6 +235,13 @@ impl Gate {
             return Admission::Admit;
         }
         admission
+    }
+
+    /// Whether initiations that name that epoch are accepted.
+    pub(crate) fn accepts(&mut self, now: Instant, epoch: &Epoch) -> bool {
+        self.end_epochs(now);
+        let is_previous = self.previous.as_ref().is_some_and(|previous| previous.epoch == *epoch);
+        *epoch == self.epoch || is_previous
     }
 
     fn admit_anybody<A: PeerAddress>(

@@ -86,7 +86,7 @@ mod sessions;
 mod window;
 
 pub use config::{Config, ConfigError};
-pub use endpoint::{Endpoint, Whose};
+pub use endpoint::{Endpoint, HandshakeRequest, Whose};
 pub use event::{
     CallError, CallHandle, EndpointError, Event, Fullness, IdentifyHandle, Identity,
     IncomingCallHandle, OutgoingCall, TooManyMachines,

@@ -11,9 +11,10 @@
 //! | 4 | [`Probe`] | nonce 16 · zeros up to the length of a challenge |
 //! | 5 | [`Challenge`] | echo 16 · epoch 8 · cookie 16 · key of the device's own machine 32 |
 //! | 6 | [`Refusal`] | reason 1 · echo 16 |
+//! | 7 | [`Deferral`] | echo 16 · milliseconds until its turn 4 |
 //!
-//! Nothing in here is to be believed: epochs, cookies and refusals steer what is tried next, never
-//! what is executed.
+//! Nothing in here is to be believed: epochs, cookies, refusals and deferrals steer what is tried next,
+//! never what is executed.
 
 use core::fmt;
 
@@ -38,6 +39,8 @@ pub const INITIATION_HEADER_BYTES: usize = 1 + 12 + 4 + 8;
 pub const DATA_HEADER_BYTES: usize = 1 + 4 + 8;
 /// How long a [`Refusal`] is.
 pub const REFUSAL_BYTES: usize = 2 + ECHO_BYTES;
+/// How long a [`Deferral`] is.
+pub const DEFERRAL_BYTES: usize = 1 + ECHO_BYTES + 4;
 
 const TAG_BYTES: usize = 16;
 const COOKIE_BYTES: usize = 16;
@@ -45,6 +48,7 @@ const ECHO_BYTES: usize = 16;
 
 const _: () = assert!(INITIATION_OVERHEAD >= CHALLENGE_BYTES, "a challenge must not amplify");
 const _: () = assert!(DATA_OVERHEAD >= REFUSAL_BYTES, "a refusal must not amplify");
+const _: () = assert!(INITIATION_OVERHEAD >= DEFERRAL_BYTES, "a deferral must not amplify");
 
 /// A random value that a device draws at each boot, and whenever it can no longer remember which initiations
 /// it has accepted. An initiation that names another epoch than the current one isn't executed.
@@ -79,6 +83,8 @@ pub enum Datagram<'a> {
     Challenge(Challenge),
     /// Word that a datagram was for somebody who isn't there.
     Refusal(Refusal),
+    /// Word that an initiation came when others had to be served first.
+    Deferral(Deferral),
 }
 
 impl<'a> Datagram<'a> {
@@ -98,6 +104,7 @@ impl<'a> Datagram<'a> {
             Kind::Probe => Probe::parse(rest).map(Self::Probe),
             Kind::Challenge => Challenge::parse(rest).map(Self::Challenge),
             Kind::Refusal => Refusal::parse(rest).map(Self::Refusal),
+            Kind::Deferral => Deferral::parse(rest).map(Self::Deferral),
         }
         .ok_or(DatagramError::Length)
     }
@@ -111,13 +118,22 @@ enum Kind {
     Probe = 4,
     Challenge = 5,
     Refusal = 6,
+    Deferral = 7,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Initiation, Self::Response, Self::Data, Self::Probe, Self::Challenge, Self::Refusal]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        [
+            Self::Initiation,
+            Self::Response,
+            Self::Data,
+            Self::Probe,
+            Self::Challenge,
+            Self::Refusal,
+            Self::Deferral,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
     }
 
     const fn first_byte(self) -> u8 {
@@ -362,6 +378,32 @@ impl Refusal {
             _ => return None,
         };
         Some(Self { reason, echo: Echo(echo.try_into().ok()?) })
+    }
+}
+
+/// Word that whoever opens a session has a turn later. Anybody can make one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// The echo of the initiation that has to wait.
+    pub echo: Echo,
+    /// How long its sender is to wait before it sends it again, in milliseconds.
+    pub again_in_ms: u32,
+}
+
+impl Deferral {
+    /// The datagram.
+    pub fn to_bytes(&self) -> [u8; DEFERRAL_BYTES] {
+        let mut bytes = [0; DEFERRAL_BYTES];
+        bytes[0] = Kind::Deferral.first_byte();
+        bytes[1..17].copy_from_slice(&self.echo.0);
+        bytes[17..].copy_from_slice(&self.again_in_ms.to_le_bytes());
+        bytes
+    }
+
+    fn parse(fields: &[u8]) -> Option<Self> {
+        let (echo, again_in_ms) = fields.split_first_chunk()?;
+        let again_in_ms = u32::from_le_bytes(again_in_ms.try_into().ok()?);
+        Some(Self { echo: Echo(*echo), again_in_ms })
     }
 }
 

@@ -148,6 +148,8 @@ reasons! {
     9 => Stopped, No, Stopped, "the machine was stopped for a fault; it starts again in";
     /// The called device sleeps beyond the deadline. A call that had begun goes on when it wakes.
     17 => Asleep, Perhaps, Asleep, "the device sleeps; it wakes in";
+    /// The called device opens others' sessions first, beyond the deadline. Nobody signs that.
+    20 => Deferred, Perhaps, Unreachable, "the device is crowded, and has a turn for this one in";
 }
 
 impl fmt::Display for NoResult {

@@ -13,7 +13,7 @@ use tenure_wire::{Address, VerifyingKey};
 
 use crate::home::Home;
 use crate::hub::receipts::read_tariff;
-use crate::reach::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of, listener_at};
+use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 
@@ -25,6 +25,9 @@ const FLASH: &str = "hub.flash";
 const FLASH_IMPORTED: &str = "hub.flash.imported";
 /// The bytes of a page of the database.
 const PAGE_BYTES: u64 = 4096;
+/// The most datagrams that are taken before what is due is done: more than a socket usually holds, so that none is lost
+/// while handshakes are computed.
+const DATAGRAMS_PER_TURN: usize = 256;
 /// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
 /// at it and the wait.
 const NAP: std::time::Duration = std::time::Duration::from_secs(2);

@@ -36,6 +36,8 @@ struct House {
     answers: Vec<Option<Vec<u8>>>,
     /// The device that the hub hears nothing of.
     unheard: Option<u32>,
+    /// Until then the hub opens no session, and says when it will.
+    crowded_until: Instant,
     /// The answer that the owner's end gives to calls, as a device of somebody else's would, and how often it did.
     shows: Option<Vec<u8>>,
     shown: u32,
@@ -90,6 +92,7 @@ impl House {
             owner_key,
             answers: Vec::new(),
             unheard: None,
+            crowded_until: Instant::BOOT,
             shows: None,
             shown: 0,
             entropy,
@@ -202,7 +205,12 @@ impl House {
                 let is_heard =
                     self.unheard.is_none_or(|device| from != Address::Udp(socket_at(device)));
                 if let Some((hub, _)) = self.hub.as_mut().filter(|_| is_heard) {
-                    hub.receive(now, entropy, from, datagram);
+                    let is_put_off = now < self.crowded_until
+                        && hub.handshake_request(now, &from, datagram).is_some();
+                    match is_put_off {
+                        true => hub.defer_request(from, datagram, self.crowded_until.since(now)),
+                        false => hub.receive(now, entropy, from, datagram),
+                    }
                 }
             }
         }
@@ -358,6 +366,40 @@ fn calls_go_on_while_a_hub_that_came_back_has_not_heard_of_the_other_device_yet(
     // A device that is revoked has no record any more.
     revoke(&mut house, 0, 1);
     assert_ne!(house.ask(&caller, b"echo@cellar"), done);
+}
+
+/// A hub that was away for half an hour and has lost its sessions and its list.
+fn hub_comes_back(house: &mut House) {
+    house.pass(Duration::from_secs(10));
+    house.hub = None;
+    house.pass(Duration::from_secs(30 * 60));
+    let owner = SigningKey::from_bytes(&[7; 32]).verifying_key();
+    let endpoint = party(Seed::from_bytes(&[2; 32]).device_secret(), &mut house.entropy);
+    house.hub = Some((endpoint, Table::new(vec![owner], 8)));
+}
+
+fn listed(house: &House) -> usize {
+    house.hub.as_ref().map_or(0, |(_, table)| table.count())
+}
+
+#[test]
+fn device_that_finds_its_hub_again_is_listed_in_seconds_though_its_session_is_gone() {
+    let mut house = House::new();
+    hub_comes_back(&mut house);
+    // It asks each 50 s at least, learns that its session is gone, and registers two seconds later.
+    house.pass(Duration::from_secs(50 + 4));
+    assert_eq!(listed(&house), 2);
+}
+
+#[test]
+fn device_that_a_crowded_hub_gives_a_turn_is_listed_in_its_turn() {
+    let mut house = House::new();
+    hub_comes_back(&mut house);
+    house.crowded_until = house.now + Duration::from_secs(90);
+    house.pass(Duration::from_secs(90));
+    assert_eq!(listed(&house), 0, "it opens no session yet");
+    house.pass(Duration::from_secs(6));
+    assert_eq!(listed(&house), 2);
 }
 
 #[cfg(feature = "discovery")]

@@ -385,7 +385,8 @@ impl<A: PeerAddress> Endpoint<A> {
     /// Asks again after calls whose answer is overdue, and ends those whose time is up.
     pub(super) fn poll_calls(&mut self, now: Instant, entropy: &mut dyn Entropy) {
         while let Some(call) = self.calls.iter().find(|call| call.deadline <= now) {
-            self.finish(now, call.handle, Err(NoResult::Deadline));
+            let failure = self.or_deferred(now, &call.pair, NoResult::Deadline);
+            self.finish(now, call.handle, Err(failure));
         }
         let due: Vec<CallHandle> = self
             .calls
@@ -419,11 +420,12 @@ impl<A: PeerAddress> Endpoint<A> {
 
     fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, handle: CallHandle) {
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else { return };
+        let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
         let Some(left) = call.attempts_left.checked_sub(1) else {
-            return self.finish(now, handle, Err(NoResult::Unreachable));
+            let failure = self.or_deferred(now, &pair, NoResult::Unreachable);
+            return self.finish(now, handle, Err(failure));
         };
         call.attempts_left = left;
-        let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
         if unanswered > 0
             && let Some(peer) = self.peer(&pair)
         {

@@ -8,8 +8,8 @@ use tenure_crypto::{StaticSecret, equal, machine_id};
 use tenure_hal::{Entropy, Instant};
 use tenure_wire::PublicKey;
 use tenure_wire::datagram::{
-    Challenge, Cookie, Echo, Epoch, INITIATION_HEADER_BYTES, INITIATION_OVERHEAD, Initiation,
-    PROOF_BYTES, Probe, Refusal, RefusalReason, Response, SessionIndex,
+    Challenge, Cookie, Deferral, Echo, Epoch, INITIATION_HEADER_BYTES, INITIATION_OVERHEAD,
+    Initiation, PROOF_BYTES, Probe, Refusal, RefusalReason, Response, SessionIndex,
 };
 use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message};
 
@@ -32,11 +32,13 @@ const CHALLENGES_AT_ONCE: u8 = 2;
 /// How many responses to an initiation are tried until it is sent again. Each costs two key
 /// agreements, and whoever has seen the initiation can forge one.
 const RESPONSES_TRIED_MAX: u8 = 4;
-/// How often it must be said that a machine isn't there before it is believed, if nothing else is
+/// How often it must be said that a machine isn't there, or has no time yet, before it is believed, if nothing else is
 /// heard until the next timeout: anybody who has seen the initiation can say so.
-const ABSENCES_BELIEVED: u32 = 2;
+const ALLEGATIONS_BELIEVED: u32 = 2;
 /// How often an initiation is sent while no call waits for it.
 const ATTEMPTS_IN_BACKGROUND: u8 = 4;
+/// The longest that this end waits for its turn because somebody said so.
+const DEFERRAL_MAX: Duration = Duration::from_secs(60);
 /// Sessions of one pair and one incarnation of the peer; a successor, and one that the other end opened at the
 /// same time.
 const SESSIONS_PER_CALLER_MAX: usize = 3;
@@ -75,6 +77,7 @@ impl<A: PeerAddress> Endpoint<A> {
                 transmissions: 0,
                 sent_at: now,
                 next_at: now,
+                deferrals: 0,
                 challenges: 0,
                 absences: 0,
                 attempts_in_background: ATTEMPTS_IN_BACKGROUND,
@@ -206,6 +209,8 @@ impl<A: PeerAddress> Endpoint<A> {
         let is_owner = self.config.is_owner(&pair.peer);
         self.outbox.push_for(&pair.local, handshake.route.clone(), datagram, is_owner);
         let timeout = peer.round_trip.timeout(&self.config, handshake.transmissions);
+        let least = self.config.handshake_timeout_min() * (1 << handshake.transmissions.min(3));
+        let timeout = timeout.max(least.min(self.config.timeout_max));
         handshake.transmissions += 1;
         handshake.sent_at = now;
         handshake.next_at = now + timeout;
@@ -237,12 +242,13 @@ impl<A: PeerAddress> Endpoint<A> {
             }
         }
         for handle in exhausted {
-            self.finish(now, handle, Err(NoResult::Unreachable));
+            let failure = self.or_deferred(now, pair, NoResult::Unreachable);
+            self.finish(now, handle, Err(failure));
         }
         let heard_at = self.newest_session(now, pair).map(|session| session.route.clone());
         let Some(peer) = self.peer(pair) else { return };
         let Some(handshake) = &mut peer.handshake else { return };
-        if handshake.absences >= ABSENCES_BELIEVED {
+        if handshake.absences >= ALLEGATIONS_BELIEVED {
             return self.give_up_opening(now, pair, NoResult::AllegedlyGone);
         }
         match waiting {
@@ -346,10 +352,7 @@ impl<A: PeerAddress> Endpoint<A> {
         peer.epoch = Some(challenge.epoch);
         handshake.challenges = handshake.challenges.saturating_add(1);
         let is_answered_later = handshake.challenges > CHALLENGES_AT_ONCE;
-        // It is there, if it has no time for a handshake now: until its deadline a call may wait for its turn.
-        for call in self.calls.iter_mut().filter(|call| call.waits_for_session(&pair)) {
-            call.attempts_left = call.attempts;
-        }
+        self.hope(&pair);
         if is_answered_later {
             return;
         }
@@ -385,10 +388,60 @@ impl<A: PeerAddress> Endpoint<A> {
                     self.session(over).is_some_and(|session| session.sent_recently(&refusal.echo))
                 });
                 if let Some(call) = doubted {
-                    let (pair, route) = (call.pair, call.route.clone());
+                    let (handle, pair, route) = (call.handle, call.pair, call.route.clone());
+                    // Until a session is open it is sent over the old one again now and then, lest that word was false.
+                    let again = now + self.config.timeout_initial;
+                    if let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) {
+                        call.next_at = call.next_at.max(again);
+                    }
+                    self.hope(&pair);
                     self.doubt(now, entropy, &pair, route);
                 }
             }
+        }
+    }
+
+    /// The peer is there, if it has no time for a handshake now: until its deadline a call may wait for its turn.
+    fn hope(&mut self, pair: &Pair) {
+        for call in self.calls.iter_mut().filter(|call| call.pair == *pair) {
+            call.attempts_left = call.attempts;
+        }
+    }
+
+    /// Waits for the turn that the peer gives this end, once it said so twice. The handshake goes on, and the message is
+    /// sent again now and then, so that a false word doesn't fail a call.
+    pub(super) fn on_deferral(&mut self, now: Instant, deferral: &Deferral) {
+        let again_in = Duration::from_millis(deferral.again_in_ms.into()).min(DEFERRAL_MAX);
+        let asks_in =
+            again_in.min(self.config.timeout_max).max(self.config.handshake_timeout_min());
+        let peer = self.peers.iter_mut().find(|peer| peer.opened_with(&deferral.echo));
+        let Some(peer) = peer else { return };
+        let pair = peer.pair;
+        let Some(handshake) = &mut peer.handshake else { return };
+        // Once for each time it was sent: a copy of the word is no second witness.
+        handshake.deferrals = handshake.deferrals.saturating_add(1).min(handshake.transmissions);
+        // The peer asks again for the cookie of a sender that doesn't show it.
+        handshake.cookie_is_next = handshake.cookie.is_some();
+        if handshake.deferrals >= ALLEGATIONS_BELIEVED {
+            handshake.next_at = now + asks_in;
+            handshake.attempts_in_background = ATTEMPTS_IN_BACKGROUND;
+            peer.turn = Some(now + again_in);
+            for call in self.calls.iter_mut().filter(|call| call.pair == pair) {
+                call.next_at = call.next_at.max(now + asks_in);
+            }
+        }
+        self.hope(&pair);
+    }
+
+    /// Why a call gets no result that `failure` ends: the peer may have given it a turn, in which it waits a little for
+    /// the response.
+    pub(super) fn or_deferred(&self, now: Instant, pair: &Pair, failure: NoResult) -> NoResult {
+        let peer = self.peers.iter().find(|peer| peer.pair == *pair);
+        match peer.and_then(|peer| peer.turn) {
+            Some(turn) if turn + self.config.timeout_max > now => {
+                NoResult::Deferred { again_in: turn.since(now) }
+            }
+            _ => failure,
         }
     }
 

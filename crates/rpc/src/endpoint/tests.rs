@@ -9,6 +9,7 @@ use tenure_hal::simulated::Sequence;
 
 use super::*;
 
+mod deferrals;
 mod floods;
 
 fn endpoint(config: Config, entropy: &mut Sequence) -> (Endpoint<u32>, MachineId, PublicKey) {

@@ -180,7 +180,7 @@ fn captured_datagrams_hold_no_plaintext() {
 }
 
 #[test]
-fn false_challenges_and_refusals_fail_no_call_and_run_none_twice() {
+fn false_challenges_refusals_and_deferrals_fail_no_call_and_run_none_twice() {
     for seed in 0..30 {
         let mut world = World::new(seed, 2, Network { loss_percent: 5, ..Network::BAD });
         let mut random = Random::new(seed + 100);
@@ -193,6 +193,12 @@ fn false_challenges_and_refusals_fail_no_call_and_run_none_twice() {
                     continue;
                 };
                 let false_answer = match last.bytes[0] {
+                    0x11 if random.chance(300) => {
+                        let mut deferral = vec![0x17];
+                        deferral.extend_from_slice(&last.bytes[41..57]);
+                        deferral.extend_from_slice(&u32::MAX.to_le_bytes());
+                        deferral
+                    }
                     0x11 => {
                         let mut challenge = vec![0x15];
                         challenge.extend_from_slice(&last.bytes[41..57]);

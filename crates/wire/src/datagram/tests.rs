@@ -49,7 +49,7 @@ fn response_and_data_read_back() {
 }
 
 #[test]
-fn probe_challenge_and_refusal_read_back() {
+fn probe_challenge_refusal_and_deferral_read_back() {
     let probe = Probe { nonce: Echo([1; 16]) };
     assert_eq!(Datagram::parse(&probe.to_bytes()), Ok(Datagram::Probe(probe)));
     assert_eq!(Datagram::parse(&probe.to_bytes()[..72]), Err(DatagramError::Length));
@@ -64,6 +64,9 @@ fn probe_challenge_and_refusal_read_back() {
         let refusal = Refusal { reason, echo: Echo([6; 16]) };
         assert_eq!(Datagram::parse(&refusal.to_bytes()), Ok(Datagram::Refusal(refusal)));
     }
+    let deferral = Deferral { echo: Echo([7; 16]), again_in_ms: 12_345 };
+    assert_eq!(Datagram::parse(&deferral.to_bytes()), Ok(Datagram::Deferral(deferral)));
+    assert_eq!(Datagram::parse(&deferral.to_bytes()[..20]), Err(DatagramError::Length));
 }
 
 #[test]
