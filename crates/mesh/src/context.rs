@@ -9,7 +9,7 @@ use tenure_hal::Instant;
 
 use crate::event::{Destination, Message, Notification, ProtocolNumber, Request, Timer, encode};
 use crate::interception::Passage;
-use crate::protocol::{Asks, Protocol, Sends, Sets, Tells};
+use crate::links::{Asks, Sends, Sets, Tells};
 use crate::{NodeId, Random};
 
 /// A handler's view of its node, for the protocol `P`, and its orders to it.
@@ -41,7 +41,7 @@ pub struct Outgoing<'a> {
     pub body: &'a [u8],
 }
 
-impl<'a, P: Protocol> Context<'a, P> {
+impl<'a, P> Context<'a, P> {
     pub(crate) fn new(surroundings: &'a mut Surroundings) -> Self {
         Self { surroundings, protocol: PhantomData }
     }

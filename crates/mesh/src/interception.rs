@@ -1,36 +1,17 @@
 //! Standing between a protocol and the network, or between it and other protocols.
 
-use alloc::vec::Vec;
-
-use crate::context::Context;
 use crate::event::{Destination, Envelope, Event, ProtocolNumber};
-use crate::protocol::Protocol;
-
-/// The messages that may go through a protocol that intercepts: see [`crate::Stack::intercept`].
-pub trait Intercepts: Protocol {
-    /// `message` passes on its way; it may be changed, and is no longer than a frame if it goes to
-    /// the network.
-    fn intercept(
-        &mut self,
-        passage: &Passage,
-        message: &mut Vec<u8>,
-        context: &mut Context<'_, Self>,
-    ) -> Verdict;
-}
-
-/// The function that [`Intercepts`] provides.
-pub type Interceptor<P> = fn(&mut P, &Passage, &mut Vec<u8>, &mut Context<'_, P>) -> Verdict;
 
 /// The fate of a passing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on, as it is now.
     Pass,
-    /// It ends here; or it was kept, and goes on by [`Context::resume`].
+    /// It ends here; or it was kept, and goes on by [`crate::Context::resume`].
     Stop,
 }
 
-/// A message that passes an interceptor, and its way. It can be kept, to [`Context::resume`] it.
+/// A message that passes an interceptor, and its way. It can be kept, to [`resume`](crate::Context::resume) it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// The protocol whose message it is.

@@ -32,6 +32,7 @@ pub mod frame;
 mod framer;
 mod host;
 mod interception;
+mod links;
 mod node_id;
 mod plain;
 mod protocol;
@@ -55,12 +56,13 @@ pub use event::{
 };
 pub use framer::{Framer, FramerConfig};
 pub use host::{HostEvent, Restarted, Undelivered};
-pub use interception::{Covers, Interceptor, Intercepts, Passage, Verdict, Way};
+pub use interception::{Covers, Passage, Verdict, Way};
+pub use links::{Asks, Sends, Sets, Tells};
 pub use node_id::NodeId;
 pub use plain::PLAIN_BYTES_MAX;
 pub use protocol::{
-    Asks, Awaits, Declared, Description, Expires, Handler, Handles, Hears, Protocol, Question,
-    Reception, Sends, Serves, Sets, Tells,
+    Awaits, Declared, Description, Expires, Handler, Handles, Hears, Interceptor, Intercepts,
+    Protocol, Question, Reception, Serves,
 };
 pub use queue::{PriorityQueues, QueueLimits, Queues};
 pub use random::Random;

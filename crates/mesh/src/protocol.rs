@@ -4,6 +4,7 @@
 //! for each event, out of the traits in here; so a declared event without a handler doesn't
 //! compile, and neither does sending what isn't declared.
 
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use crate::NodeId;
@@ -11,7 +12,7 @@ use crate::context::{Asker, Context, ReplyRoute};
 use crate::event::{
     Envelope, Event, Message, Notification, ProtocolNumber, Request, Timer, decode, encode,
 };
-use crate::interception::Interceptor;
+use crate::interception::{Passage, Verdict};
 
 /// A distributed protocol: an event-driven state machine.
 pub trait Protocol: Declared {
@@ -99,14 +100,20 @@ pub trait Hears<N: Notification>: Protocol {
     fn hear(&mut self, notification: N, body: &[u8], context: &mut Context<'_, Self>);
 }
 
-/// Declares that a protocol sends `M`.
-pub trait Sends<M: Message> {}
-/// Declares that a protocol sets `T`.
-pub trait Sets<T: Timer> {}
-/// Declares that a protocol makes the request `R`.
-pub trait Asks<R: Request> {}
-/// Declares that a protocol gives the notification `N`.
-pub trait Tells<N: Notification> {}
+/// The messages that may go through a protocol that intercepts: see [`crate::Stack::intercept`].
+pub trait Intercepts: Protocol {
+    /// `message` passes on its way; it may be changed, and is no longer than a frame if it goes to
+    /// the network.
+    fn intercept(
+        &mut self,
+        passage: &Passage,
+        message: &mut Vec<u8>,
+        context: &mut Context<'_, Self>,
+    ) -> Verdict;
+}
+
+/// The function that [`Intercepts`] provides.
+pub type Interceptor<P> = fn(&mut P, &Passage, &mut Vec<u8>, &mut Context<'_, P>) -> Verdict;
 
 /// How a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

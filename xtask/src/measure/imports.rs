@@ -40,7 +40,7 @@ pub(super) fn graphs(sources: &[Source]) -> BTreeMap<String, Graph> {
 }
 
 /// `a::b` for `src/a/b.rs`, nothing for the crate's root; `None` for what isn't in `src`.
-fn module(source: &Source) -> Option<String> {
+pub(super) fn module(source: &Source) -> Option<String> {
     let path = source.path.split_once("/src/")?.1.strip_suffix(".rs")?;
     let path = path.strip_suffix("/mod").unwrap_or(path);
     let is_root = path == "lib" || path == "main";
@@ -89,7 +89,11 @@ fn nearest(modules: &BTreeMap<String, String>, path: &str) -> Option<String> {
 }
 
 /// `path`, as written in `module`, from the crate's root on; `None` if it leads to another crate.
-fn absolute(path: &str, module: &str, modules: &BTreeMap<String, String>) -> Option<String> {
+pub(super) fn absolute(
+    path: &str,
+    module: &str,
+    modules: &BTreeMap<String, String>,
+) -> Option<String> {
     let (first, rest) = path.split_once("::").unwrap_or((path, ""));
     let base = match first {
         "crate" => String::new(),
@@ -118,7 +122,7 @@ fn joined(base: &str, rest: &str) -> String {
 }
 
 /// The paths that the `use` declarations of a text name.
-fn imports(text: &str) -> Vec<String> {
+pub(super) fn imports(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut declaration = String::new();
     for line in text.lines() {

@@ -54,17 +54,21 @@ impl Source {
             .collect()
     }
 
-    /// The type, with its package, of each method that isn't a trait's.
-    pub(super) fn methods(&self) -> Vec<String> {
+    /// The types of the blocks of methods that aren't a trait's, each with how many stand in the block.
+    pub(super) fn implementations(&self) -> Vec<(String, usize)> {
         let mut found = Vec::new();
         for (start, line) in self.lines.iter().enumerate() {
             let Some(name) = inherent_type(line) else { continue };
             let end = self.end_of_block(start, indent(line)).unwrap_or(start);
-            let within = &self.lines[start..end];
-            let methods = within.iter().filter(|line| function_name(line).is_some());
-            found.extend(methods.map(|_| format!("{} {name}", self.package)));
+            let methods = self.lines[start..end].iter().filter(|it| function_name(it).is_some());
+            found.push((name.to_owned(), methods.count()));
         }
         found
+    }
+
+    /// The names of the types that are declared here.
+    pub(super) fn declared(&self) -> Vec<String> {
+        self.lines.iter().filter_map(|line| declared_type(line)).map(str::to_owned).collect()
     }
 
     /// The last line of the function that begins at `start`; `None` if it has no body.
@@ -123,6 +127,17 @@ fn function_name(line: &str) -> Option<&str> {
             None => WORDS.iter().find_map(|word| rest.strip_prefix(word))?,
         };
     }
+}
+
+/// The name of the type that is declared in this line.
+fn declared_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start();
+    let rest = match rest.strip_prefix("pub(") {
+        Some(after) => after.split_once(") ")?.1,
+        None => rest.strip_prefix("pub ").unwrap_or(rest),
+    };
+    let rest = ["struct ", "enum ", "union "].iter().find_map(|word| rest.strip_prefix(word))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
 /// The type's name in `impl<…> Type<…> {`; `None` for a trait's implementation.
@@ -206,6 +221,14 @@ mod tests {
     #[test]
     fn methods_are_a_type_s_own() {
         let source = Source::new("crates/a/src/b.rs".into(), TEXT);
-        assert_eq!(source.methods(), ["crates/a Node", "crates/a Node"]);
+        assert_eq!(source.implementations(), [("Node".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_declared_type_has_a_name_whoever_may_see_it() {
+        let text =
+            "pub(crate) struct One<T>(T);\n    enum Two {\npub union Three {\nlet structure = 1;\n";
+        let source = Source::new("crates/a/src/b.rs".into(), text);
+        assert_eq!(source.declared(), ["One", "Two", "Three"]);
     }
 }

@@ -6,7 +6,7 @@ use super::constraints::NameConstraints;
 use super::der::{
     BIT_STRING, Der, INTEGER, NULL, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, explicit, implicit,
 };
-use super::name::AlternativeName;
+use super::name::{AlternativeName, Names};
 use super::{CertificateError, UnixTime};
 
 type Result<T> = core::result::Result<T, CertificateError>;
@@ -157,9 +157,15 @@ impl<'a> Certificate<'a> {
         common_name_of(self.issuer)
     }
 
+    /// All its names.
+    pub(super) fn names(&self) -> Names<'a> {
+        let alternative = self.extensions.alternative_names.unwrap_or_default();
+        Names { subject: self.subject, alternative }
+    }
+
     /// The DNS names and IP addresses that it is for; it ends at one that is malformed.
     pub fn alternative_names(&self) -> impl Iterator<Item = AlternativeName<'a>> {
-        let mut names = Der::new(self.extensions.alternative_names.unwrap_or_default());
+        let mut names = Der::new(self.names().alternative);
         core::iter::from_fn(move || names.any().ok())
             .filter_map(|(tag, value, _)| AlternativeName::from_general(tag, value))
     }

@@ -1,9 +1,8 @@
 //! Name constraints (RFC 5280 §4.2.1.10): the names that an authority may vouch for.
 
 use super::CertificateError;
-use super::certificate::Certificate;
 use super::der::{Der, OBJECT_IDENTIFIER, OCTET_STRING, explicit, implicit};
-use super::name::{DNS_NAME, IP_ADDRESS, MAILBOX, is_dns_name, is_general_name};
+use super::name::{DNS_NAME, IP_ADDRESS, MAILBOX, Names, is_dns_name, is_general_name};
 
 const DIRECTORY_NAME: u8 = explicit(4);
 
@@ -52,22 +51,18 @@ impl<'a> NameConstraints<'a> {
         Ok(lists)
     }
 
-    /// Checks every name of `certificate`, by at most `comparisons_left` comparisons.
-    pub(super) fn check(
-        &self,
-        certificate: &Certificate<'_>,
-        comparisons_left: &mut u32,
-    ) -> Result<()> {
-        let mut names = Der::new(certificate.extensions.alternative_names.unwrap_or_default());
-        while !names.is_empty() {
-            let (tag, value, _) = names.any()?;
+    /// Checks every name of a certificate, by at most `comparisons_left` comparisons.
+    pub(super) fn check(&self, names: Names<'_>, comparisons_left: &mut u32) -> Result<()> {
+        let mut alternative = Der::new(names.alternative);
+        while !alternative.is_empty() {
+            let (tag, value, _) = alternative.any()?;
             self.check_name(tag, value, comparisons_left)?;
         }
         // An empty subject is no name.
-        if Der::new(certificate.subject).sequence()?.is_empty() {
+        if Der::new(names.subject).sequence()?.is_empty() {
             return Ok(());
         }
-        self.check_name(DIRECTORY_NAME, certificate.subject, comparisons_left)
+        self.check_name(DIRECTORY_NAME, names.subject, comparisons_left)
     }
 
     fn check_name(&self, tag: u8, name: &[u8], comparisons_left: &mut u32) -> Result<()> {

@@ -3,7 +3,6 @@
 //! Common names are never looked at.
 
 use super::CertificateError;
-use super::certificate::Certificate;
 use super::der::{Der, implicit};
 
 /// General names (RFC 5280 §4.2.1.6), by their tags.
@@ -67,6 +66,15 @@ impl<'a> AlternativeName<'a> {
     }
 }
 
+/// The names of a certificate: its subject's, and the general names beside it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'a> {
+    /// A `Name`, in DER.
+    pub(super) subject: &'a [u8],
+    /// The content of the sequence of general names.
+    pub(super) alternative: &'a [u8],
+}
+
 /// Whether `name` is labels of letters, digits, hyphens and underscores, and no address.
 pub(super) fn is_dns_name(name: &[u8]) -> bool {
     let is_label = |label: &[u8]| {
@@ -83,12 +91,9 @@ pub(super) fn is_dns_name(name: &[u8]) -> bool {
     name.len() <= 253 && labels.all(is_label) && !is_numeric
 }
 
-/// Checks that `certificate` is for `name`.
-pub(super) fn check(
-    certificate: &Certificate<'_>,
-    name: &ServerName<'_>,
-) -> Result<(), CertificateError> {
-    let mut names = Der::new(certificate.extensions.alternative_names.unwrap_or_default());
+/// Checks that a certificate of these names is for `name`.
+pub(super) fn check(names: Names<'_>, name: &ServerName<'_>) -> Result<(), CertificateError> {
+    let mut names = Der::new(names.alternative);
     let mut is_found = false;
     while !names.is_empty() {
         let (tag, value, _) = names.any()?;

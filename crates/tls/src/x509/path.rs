@@ -122,7 +122,7 @@ pub(crate) struct Policy<'a> {
 /// Checks the certificate of the peer itself, but for who issued it.
 pub(crate) fn check_leaf(leaf: &Certificate<'_>, policy: &Policy<'_>) -> Result<()> {
     if let Some(name) = &policy.name {
-        name::check(leaf, name)?;
+        name::check(leaf.names(), name)?;
     }
     check_dates(leaf, policy.now)?;
     if let PublicKeyRef::Rsa { modulus, .. } = leaf.key
@@ -290,7 +290,7 @@ impl Search {
         for (place, index) in path.iter().enumerate() {
             let below = nth(pool, *index)?;
             if place == 0 || !below.is_self_issued() {
-                constraints.check(&below, &mut self.comparisons_left)?;
+                constraints.check(below.names(), &mut self.comparisons_left)?;
             }
         }
         Ok(())
