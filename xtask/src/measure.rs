@@ -30,8 +30,6 @@ pub(crate) struct Arguments {
 
 /// The most modules of a crate that may import one another in a ring.
 const RING_MAX: usize = 2;
-/// The same for packages that have a larger ring still.
-const LARGER_RINGS_MAX: [(&str, usize); 1] = [("crates/cipher", 3)];
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut sources = source::all(root)?;
@@ -66,18 +64,16 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// No crate has a ring of imports of more modules than its bound allows, and rooms import those below them
+/// No crate has a ring of imports of more modules than the bound allows, and rooms import those below them
 /// alone.
 pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
     let product: Vec<_> = source::all(root)?.into_iter().filter(|it| !it.is_test).collect();
     let graphs = imports::graphs(&product);
     let mut faults = Vec::new();
     for (package, rings) in imports::rings(&graphs) {
-        let larger = LARGER_RINGS_MAX.iter().find(|(folder, _)| *folder == package);
-        let most = larger.map_or(RING_MAX, |(_, most)| *most);
-        let over = rings.iter().filter(|ring| ring.len() > most);
+        let over = rings.iter().filter(|ring| ring.len() > RING_MAX);
         faults.extend(over.map(|ring| {
-            format!("{package}: {} modules, at most {most}: {}", ring.len(), ring.join(" "))
+            format!("{package}: {} modules, at most {RING_MAX}: {}", ring.len(), ring.join(" "))
         }));
     }
     for package in workspace::packages(root)? {
