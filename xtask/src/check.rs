@@ -57,6 +57,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("layering", || layering::check(root));
     report.step("sources", || sources::check(root));
     report.step("import rings", || measure::check_rings(root));
+    report.step("methods of types", || measure::check_methods(root));
     report.step("style", || style::check(root));
     report.step("dependencies", || dependencies::check(root));
     report.step("dependencies that are used", || unused::check(root));

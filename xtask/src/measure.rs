@@ -30,8 +30,10 @@ pub(crate) struct Arguments {
 
 /// The most modules of a crate that may import one another in a ring.
 const RING_MAX: usize = 2;
-/// The same for packages that have a larger ring still.
-const LARGER_RINGS_MAX: [(&str, usize); 1] = [("crates/cipher", 3)];
+/// The most methods of a type.
+const METHODS_MAX: usize = 50;
+/// The types that have more still, and how many: whoever takes one away lowers the number.
+const MORE_METHODS: [(&str, usize); 1] = [("crates/rpc endpoint::Endpoint", 107)];
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut sources = source::all(root)?;
@@ -66,18 +68,15 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// No crate has a ring of imports of more modules than its bound allows, and rooms import those below them
+/// No crate has a ring of imports of more modules than the bound allows, and rooms import those below them
 /// alone.
 pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
-    let product: Vec<_> = source::all(root)?.into_iter().filter(|it| !it.is_test).collect();
-    let graphs = imports::graphs(&product);
+    let graphs = imports::graphs(&product(root)?);
     let mut faults = Vec::new();
     for (package, rings) in imports::rings(&graphs) {
-        let larger = LARGER_RINGS_MAX.iter().find(|(folder, _)| *folder == package);
-        let most = larger.map_or(RING_MAX, |(_, most)| *most);
-        let over = rings.iter().filter(|ring| ring.len() > most);
+        let over = rings.iter().filter(|ring| ring.len() > RING_MAX);
         faults.extend(over.map(|ring| {
-            format!("{package}: {} modules, at most {most}: {}", ring.len(), ring.join(" "))
+            format!("{package}: {} modules, at most {RING_MAX}: {}", ring.len(), ring.join(" "))
         }));
     }
     for package in workspace::packages(root)? {
@@ -93,6 +92,20 @@ pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
         );
     }
     Ok(Verdict::Passed)
+}
+
+/// No type has more methods than the bound allows, but for those that are named with theirs.
+pub(crate) fn check_methods(root: &Path) -> Result<Verdict> {
+    let faults = types::faults(&types::methods(&product(root)?), METHODS_MAX, &MORE_METHODS);
+    if !faults.is_empty() {
+        bail!("a type does too much, or less than is allowed it:\n  {}", faults.join("\n  "));
+    }
+    Ok(Verdict::Passed)
+}
+
+/// All Rust files but tests.
+fn product(root: &Path) -> Result<Vec<Source>> {
+    Ok(source::all(root)?.into_iter().filter(|it| !it.is_test).collect())
 }
 
 /// Prints the spread of some sizes, and how many are over each of these bounds.

@@ -1,8 +1,8 @@
-//! Where blocks are worked on: one trait, an implementation per instruction set.
+//! Where blocks are worked on: an implementation of [`Operations`] and [`Backend`] per instruction set.
 
-use crate::aead::{self, AeadError, Tag};
-use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::chacha::State;
+use crate::construction::{self, AeadError, Tag};
+pub use crate::operations::Operations;
 
 mod aligned;
 #[cfg(tenure_thumb)]
@@ -18,25 +18,12 @@ pub(crate) mod wipe;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-/// The operations of an instruction set. Implementations agree bit for bit.
-pub trait Backend: Sync {
-    /// A short name, for tables and test messages.
-    fn name(&self) -> &'static str;
-
-    /// Exclusive-ors keystream blocks `state.counter()`, `state.counter() + 1`, … into `data`.
-    ///
-    /// The counter's low word must not run past its end: `state.counter() + data.len() <= 2^32`.
-    fn xor(&self, state: &State, double_rounds: usize, data: &mut [Block]);
-
-    /// For each block `m`, least significant byte first: `h = (h + m + top * 2^128) * r`, reduced
-    /// until `h[4]` is at most 4. `top` is 1 for whole blocks and 0 for one that carries its own
-    /// end mark.
-    fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32);
-
+/// The whole construction on an instruction set. Those that work on many blocks at once have ways of their own.
+pub trait Backend: Operations {
     /// Encrypts `data` and authenticates `header` and `data` (RFC 8439 §2.8.1), from the state of
     /// block 0 with counter 0. `data` is at most 2^38 - 64 bytes.
     fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
-        aead::seal(self, state, header, data)
+        construction::seal(self, state, header, data)
     }
 
     /// Checks `tag` and decrypts; if the tag is wrong, `data` is as it was.
@@ -47,7 +34,7 @@ pub trait Backend: Sync {
         data: &mut [u8],
         tag: &Tag,
     ) -> Result<(), AeadError> {
-        aead::open(self, state, header, data, tag)
+        construction::open(self, state, header, data, tag)
     }
 }
 

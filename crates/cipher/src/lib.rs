@@ -25,20 +25,26 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+mod accumulator;
 mod aead;
 pub mod backend;
 mod chacha;
 pub mod cluster;
+mod construction;
+mod native;
+mod operations;
 mod poly1305;
 #[cfg(feature = "rustcrypto")]
 mod rustcrypto;
 mod stream;
 
-pub use crate::aead::{Aead, AeadError, AeadForm, ChaCha20Poly1305, Tag, XChaCha20Poly1305};
+pub use crate::accumulator::{PolyState, TAG_BYTES};
+pub use crate::aead::{Aead, AeadForm, ChaCha20Poly1305, XChaCha20Poly1305};
 pub use crate::chacha::{
     BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, Legacy, State, hchacha,
 };
-pub use crate::poly1305::{Poly1305, PolyState, TAG_BYTES};
+pub use crate::construction::{AeadError, Tag};
+pub use crate::poly1305::Poly1305;
 pub use crate::stream::{
     ChaCha8, ChaCha8Legacy, ChaCha12, ChaCha12Legacy, ChaCha20, ChaCha20Legacy, KeystreamEnd,
     Stream, XChaCha8, XChaCha12, XChaCha20,

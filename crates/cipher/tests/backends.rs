@@ -3,7 +3,7 @@
 //! The backends of other instruction sets are checked in the same way on emulated machines, see
 //! `machines`.
 
-use tenure_cipher::backend::{Backend, available, portable::Portable};
+use tenure_cipher::backend::{Backend, Operations, available, portable::Portable};
 use tenure_cipher::{Form, Ietf, PolyState, State};
 use tenure_hal::simulated::Random;
 

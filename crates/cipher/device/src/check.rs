@@ -2,7 +2,7 @@
 
 use core::hint::black_box;
 
-use tenure_cipher::backend::{Backend, portable::Portable};
+use tenure_cipher::backend::{Backend, Operations, portable::Portable};
 use tenure_cipher::{Form, Ietf, PolyState, State};
 
 use crate::machine;

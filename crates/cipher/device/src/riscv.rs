@@ -2,8 +2,8 @@
 
 use core::arch::{asm, global_asm};
 
-use tenure_cipher::backend::Backend;
 use tenure_cipher::backend::riscv::{self, xpulp};
+use tenure_cipher::backend::{Backend, Operations};
 use tenure_cipher::{Form, Ietf};
 
 #[path = "riscv_io.rs"]

@@ -6,8 +6,9 @@ use core::arch::aarch64::*;
 use super::Backend;
 use super::portable::Portable;
 use super::wipe::wipe;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 /// An AArch64 core.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +16,7 @@ pub struct Neon;
 
 const LANES: usize = 4;
 
-impl Backend for Neon {
+impl Operations for Neon {
     fn name(&self) -> &'static str {
         "neon"
     }
@@ -42,6 +43,8 @@ impl Backend for Neon {
         Portable.absorb(state, data, top);
     }
 }
+
+impl Backend for Neon {}
 
 macro_rules! rotate {
     ($x:expr, 16) => {

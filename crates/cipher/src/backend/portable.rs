@@ -2,8 +2,9 @@
 
 use super::Backend;
 use super::aligned::words_mut;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State, permute};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 mod poly32;
 mod poly64;
@@ -12,7 +13,7 @@ mod poly64;
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 
-impl Backend for Portable {
+impl Operations for Portable {
     fn name(&self) -> &'static str {
         "portable"
     }
@@ -27,6 +28,7 @@ impl Backend for Portable {
         }
     }
 
+    #[inline]
     fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32) {
         if cfg!(target_pointer_width = "64") {
             poly64::absorb(state, data, top);
@@ -35,6 +37,8 @@ impl Backend for Portable {
         }
     }
 }
+
+impl Backend for Portable {}
 
 /// Adds the input to the output and exclusive-ors it into the data.
 ///

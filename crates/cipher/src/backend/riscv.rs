@@ -12,8 +12,9 @@ use super::aligned::for_each_aligned;
 use super::aligned::for_each_aligned_chunk;
 use super::hoist::Plan;
 use super::portable::Portable;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 #[cfg(target_arch = "riscv32")]
 pub mod xpulp;
@@ -58,7 +59,7 @@ unsafe extern "C" {
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar;
 
-impl Backend for Scalar {
+impl Operations for Scalar {
     fn name(&self) -> &'static str {
         if cfg!(target_arch = "riscv32") { "rv32im" } else { "rv64im" }
     }
@@ -76,6 +77,8 @@ impl Backend for Scalar {
         absorb(state, data, top);
     }
 }
+
+impl Backend for Scalar {}
 
 /// A core with Zbb or Zbkb.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +117,7 @@ impl Rotate {
     }
 }
 
-impl Backend for Rotate {
+impl Operations for Rotate {
     fn name(&self) -> &'static str {
         match (cfg!(target_arch = "riscv32"), self.0) {
             (true, Loop::Three) => "rv32+zbb",
@@ -145,6 +148,8 @@ impl Backend for Rotate {
         absorb(state, data, top);
     }
 }
+
+impl Backend for Rotate {}
 
 /// # Safety
 /// The core must have the kernel's instructions.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_cipher::backend::{Backend, portable::Portable};
+use tenure_cipher::backend::{Operations, portable::Portable};
 use tenure_cipher::{ChaCha20, Form, Ietf};
 use tenure_hal::simulated::Random;
 use tenure_testbed::skip_without_tool;

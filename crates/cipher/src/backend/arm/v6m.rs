@@ -7,8 +7,9 @@ use super::super::aligned::{for_each_aligned, for_each_aligned_chunk};
 use super::super::hoist::Plan;
 use super::super::portable::Portable;
 use super::super::wipe::wipe;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 global_asm!(include_str!("chacha_v6m.s"), include_str!("poly1305_v6m.s"), options(raw));
 
@@ -21,7 +22,7 @@ unsafe extern "C" {
 #[derive(Clone, Copy, Debug)]
 pub struct V6m;
 
-impl Backend for V6m {
+impl Operations for V6m {
     fn name(&self) -> &'static str {
         "armv6m"
     }
@@ -54,6 +55,8 @@ impl Backend for V6m {
         state.h = work.words();
     }
 }
+
+impl Backend for V6m {}
 
 /// [`Plan`] in the order in which the kernel loads it. Wiped when dropped.
 #[repr(C)]

@@ -6,8 +6,9 @@ use super::super::Backend;
 use super::super::aligned::{for_each_aligned, for_each_aligned_chunk};
 use super::super::hoist::Plan;
 use super::super::portable::Portable;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 global_asm!(include_str!("chacha_v7m.s"), include_str!("poly1305_v7m.s"), options(raw));
 
@@ -20,7 +21,7 @@ unsafe extern "C" {
 #[derive(Clone, Copy, Debug)]
 pub struct V7m;
 
-impl Backend for V7m {
+impl Operations for V7m {
     fn name(&self) -> &'static str {
         "armv7m"
     }
@@ -51,3 +52,5 @@ impl Backend for V7m {
         });
     }
 }
+
+impl Backend for V7m {}

@@ -4,9 +4,9 @@
 //! `x * (r[i] / 4 * 5) * 2^(32 * k)` modulo 2^130 - 5 when the weights meet at 2^128.
 
 use super::super::aligned::words;
-use crate::poly1305::PolyState;
+use crate::accumulator::PolyState;
 
-/// See [`super::Backend::absorb`].
+/// See [`super::Operations::absorb`].
 pub(super) fn absorb(state: &mut PolyState, data: &[[u8; 16]], top: u32) {
     let [r0, r1, r2, r3] = state.r;
     let [s1, s2, s3] = [r1 + (r1 >> 2), r2 + (r2 >> 2), r3 + (r3 >> 2)];

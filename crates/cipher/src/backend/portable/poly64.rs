@@ -1,8 +1,8 @@
 //! Poly1305 with words of 64 bits and products of 128.
 
-use crate::poly1305::PolyState;
+use crate::accumulator::PolyState;
 
-/// See [`super::Backend::absorb`].
+/// See [`super::Operations::absorb`].
 pub(super) fn absorb(state: &mut PolyState, data: &[[u8; 16]], top: u32) {
     let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let [r0, r1] = [join(state.r[0], state.r[1]), join(state.r[2], state.r[3])];

@@ -6,8 +6,9 @@
 use super::super::Backend;
 use super::super::hoist::Plan;
 use super::{Scalar, run};
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 unsafe extern "C" {
     fn tenure_chacha_xpulp(data: *mut u8, end: *const u8, plan: *const Plan);
@@ -31,7 +32,7 @@ impl Xpulp {
     }
 }
 
-impl Backend for Xpulp {
+impl Operations for Xpulp {
     fn name(&self) -> &'static str {
         "xpulp"
     }
@@ -49,3 +50,5 @@ impl Backend for Xpulp {
         Scalar.absorb(state, data, top);
     }
 }
+
+impl Backend for Xpulp {}

@@ -6,9 +6,10 @@ use core::arch::x86_64::*;
 use super::super::Backend;
 use super::super::portable::Portable;
 use super::detect::{Level, level};
-use crate::aead::{self, AeadError, Tag};
+use crate::accumulator::PolyState;
 use crate::chacha::{BLOCK_BYTES, Block, State};
-use crate::poly1305::PolyState;
+use crate::construction::{self, AeadError, Tag};
+use crate::operations::Operations;
 
 /// A processor with AVX2.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ const LANES: usize = 8;
 /// Blocks that [`together`] can take.
 const TOGETHER: usize = 8;
 
-impl Backend for Avx2 {
+impl Operations for Avx2 {
     fn name(&self) -> &'static str {
         "avx2"
     }
@@ -43,14 +44,22 @@ impl Backend for Avx2 {
     fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32) {
         Portable.absorb(state, data, top);
     }
+}
 
+impl Backend for Avx2 {
     fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
-        aead::seal_together::<TOGETHER>(self, state, header, data, |state, key, blocks, tail| {
-            let count = 1 + blocks.len() + usize::from(tail.is_some());
-            let blocks = core::iter::once(key).chain(blocks).chain(tail);
-            // SAFETY: an `Avx2` exists only where the instructions do.
-            unsafe { together(state, 0, 10, count, blocks) }
-        })
+        construction::seal_together::<TOGETHER>(
+            self,
+            state,
+            header,
+            data,
+            |state, key, blocks, tail| {
+                let count = 1 + blocks.len() + usize::from(tail.is_some());
+                let blocks = core::iter::once(key).chain(blocks).chain(tail);
+                // SAFETY: an `Avx2` exists only where the instructions do.
+                unsafe { together(state, 0, 10, count, blocks) }
+            },
+        )
     }
 
     fn open(
@@ -61,9 +70,9 @@ impl Backend for Avx2 {
         tag: &Tag,
     ) -> Result<(), AeadError> {
         if data.len() <= 3 * BLOCK_BYTES {
-            aead::open_together::<4>(self, state, header, data, tag)
+            construction::open_together::<4>(self, state, header, data, tag)
         } else {
-            aead::open_together::<TOGETHER>(self, state, header, data, tag)
+            construction::open_together::<TOGETHER>(self, state, header, data, tag)
         }
     }
 }

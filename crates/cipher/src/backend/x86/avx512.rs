@@ -7,9 +7,10 @@ use super::super::Backend;
 use super::super::portable::Portable;
 use super::detect::{Level, level};
 use super::poly44;
-use crate::aead::{self, AeadError, Tag};
+use crate::accumulator::PolyState;
 use crate::chacha::{BLOCK_BYTES, Block, State};
-use crate::poly1305::PolyState;
+use crate::construction::{self, AeadError, Tag};
+use crate::operations::Operations;
 
 /// A processor with AVX-512 F, BW, DQ, VL and IFMA.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ impl Avx512 {
     }
 }
 
-impl Backend for Avx512 {
+impl Operations for Avx512 {
     fn name(&self) -> &'static str {
         "avx512"
     }
@@ -41,14 +42,22 @@ impl Backend for Avx512 {
         // SAFETY: an `Avx512` exists only where the instructions do.
         unsafe { poly44::absorb(state, data, top) }
     }
+}
 
+impl Backend for Avx512 {
     fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
-        aead::seal_together::<TOGETHER>(self, state, header, data, |state, key, blocks, tail| {
-            let count = 1 + blocks.len() + usize::from(tail.is_some());
-            let blocks = core::iter::once(key).chain(blocks).chain(tail);
-            // SAFETY: an `Avx512` exists only where the instructions do.
-            unsafe { together(state, 0, 10, count, blocks) }
-        })
+        construction::seal_together::<TOGETHER>(
+            self,
+            state,
+            header,
+            data,
+            |state, key, blocks, tail| {
+                let count = 1 + blocks.len() + usize::from(tail.is_some());
+                let blocks = core::iter::once(key).chain(blocks).chain(tail);
+                // SAFETY: an `Avx512` exists only where the instructions do.
+                unsafe { together(state, 0, 10, count, blocks) }
+            },
+        )
     }
 
     fn open(
@@ -59,9 +68,9 @@ impl Backend for Avx512 {
         tag: &Tag,
     ) -> Result<(), AeadError> {
         if data.len() <= 3 * BLOCK_BYTES {
-            aead::open_together::<4>(self, state, header, data, tag)
+            construction::open_together::<4>(self, state, header, data, tag)
         } else {
-            aead::open_together::<TOGETHER>(self, state, header, data, tag)
+            construction::open_together::<TOGETHER>(self, state, header, data, tag)
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use core::arch::x86_64::*;
 
-use super::super::Backend;
 use super::super::portable::Portable;
-use crate::poly1305::PolyState;
+use crate::accumulator::PolyState;
+use crate::operations::Operations;
 
 /// Blocks from which on the powers of r pay.
 const WORTHWHILE: usize = 24;
@@ -20,7 +20,7 @@ const MASK_42: u64 = (1 << 42) - 1;
 #[derive(Clone, Copy)]
 struct Limbs([u64; 3]);
 
-/// See [`Backend::absorb`].
+/// See [`Operations::absorb`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]
 pub(super) fn absorb(state: &mut PolyState, data: &[[u8; 16]], top: u32) {
     if data.len() < WORTHWHILE {

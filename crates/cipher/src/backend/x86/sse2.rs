@@ -4,8 +4,9 @@ use core::arch::x86_64::*;
 
 use super::super::Backend;
 use super::super::portable::Portable;
+use crate::accumulator::PolyState;
 use crate::chacha::{Block, State};
-use crate::poly1305::PolyState;
+use crate::operations::Operations;
 
 /// Every x86-64 processor.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +14,7 @@ pub struct Sse2;
 
 const LANES: usize = 4;
 
-impl Backend for Sse2 {
+impl Operations for Sse2 {
     fn name(&self) -> &'static str {
         "sse2"
     }
@@ -45,6 +46,8 @@ impl Backend for Sse2 {
         Portable.absorb(state, data, top);
     }
 }
+
+impl Backend for Sse2 {}
 
 macro_rules! rotate {
     ($x:expr, $n:literal) => {
