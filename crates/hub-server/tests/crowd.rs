@@ -545,6 +545,14 @@ struct Back {
     lost: u64,
 }
 
+impl std::fmt::Display for Back {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { absence_s, half_after_s, all_after_s, lost } = self;
+        write!(f, "away for {absence_s} s: half of them back after {half_after_s:.1} s, ")?;
+        write!(f, "all after {all_after_s:.1} s; {lost} datagrams lost")
+    }
+}
+
 /// Puts a hub through it; `absences_s` are the times for which it is away. So many strangers come,
 /// one in so many microseconds.
 fn try_hub(devices: u32, absences_s: &[u64], (strangers, apart_us): (u32, u64)) -> Found {
@@ -598,7 +606,9 @@ fn try_hub(devices: u32, absences_s: &[u64], (strangers, apart_us): (u32, u64)) 
             assert_eq!(trial.table(table).times_full, 0, "no device ends another's session");
         }
         let lost = trial.lost - lost;
-        back.push(Back { absence_s: *absence_s, half_after_s, all_after_s, lost });
+        let came = Back { absence_s: *absence_s, half_after_s, all_after_s, lost };
+        println!("{came}");
+        back.push(came);
     }
     assert_eq!(trial.listed_in_all(), devices, "each is in the list");
 
@@ -627,7 +637,7 @@ fn crowd_is_back_in_time_after_its_hub_was_away_and_strangers_end_sessions_of_st
     assert_eq!(found.back.len(), 2);
 }
 
-/// It is not kept yet: after 5 s without a hub a third of the devices are late, whose datagrams find the socket full
+/// Its last part is not kept yet: while strangers come, devices whose answers are late open sessions that they don't need
 /// (docs/benchmarks.md).
 #[test]
 #[ignore = "takes minutes: cargo test --release -p tenure-hub-server --test crowd -- --ignored --nocapture"]
@@ -636,12 +646,6 @@ fn ten_thousand_devices_are_back_in_time_after_their_hub_was_away() {
     let found = try_hub(10_000, &[5, 75, 1_800], (20_000, 4_000));
     println!("all listed after {:.1} s", found.all_listed_after_s);
     println!("in the calm the hub works {:.0} % of the time", found.calm_load_percent);
-    for back in &found.back {
-        println!(
-            "away for {} s: half of them back after {:.1} s, all after {:.1} s; {} datagrams lost",
-            back.absence_s, back.half_after_s, back.all_after_s, back.lost
-        );
-    }
     println!(
         "{} strangers were served, {} strangers made room for them",
         found.strangers, found.ended
