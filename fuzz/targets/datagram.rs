@@ -17,6 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         // The answer to a probe is no longer than the probe: nobody is flooded with our help.
         Ok(Datagram::Probe(probe)) => assert!(probe.to_bytes().len() <= bytes.len()),
         Ok(Datagram::Refusal(refusal)) => assert_eq!(refusal.to_bytes(), bytes),
+        Ok(Datagram::Deferral(deferral)) => assert_eq!(deferral.to_bytes(), bytes),
         Ok(Datagram::Response(_)) | Err(_) => {}
     }
 });

@@ -9,7 +9,7 @@
 //! - Where it lists anybody's devices, no owner and no address takes more than its quota, and what
 //!   expired long ago makes room.
 //! - Whoever has a device that is listed comes before strangers: none of these ends its session.
-//! - What comes in a session comes before handshakes, which wait at the [`Door`].
+//! - What comes in a session comes before handshakes, which wait at the door.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
