@@ -8,7 +8,7 @@ use crate::error::DatabaseError;
 const APPLICATION_ID: i64 = 0x546E_4862;
 
 /// The steps from each version to the next.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("../migrations/1.sql"),
     include_str!("../migrations/2.sql"),
     include_str!("../migrations/3.sql"),
@@ -18,6 +18,7 @@ const STEPS: [&str; 9] = [
     include_str!("../migrations/7.sql"),
     include_str!("../migrations/8.sql"),
     include_str!("../migrations/9.sql"),
+    include_str!("../migrations/10.sql"),
 ];
 
 /// Checks whose database it is, and brings it to this program's version in one transaction.

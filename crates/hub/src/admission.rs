@@ -75,9 +75,7 @@ impl Bucket {
             self.filled_at = self.filled_at + step.saturating_mul(steps);
         }
     }
-}
 
-impl Bucket {
     /// The tokens that it holds.
     pub(crate) fn tokens(&self) -> u32 {
         self.tokens

@@ -119,7 +119,7 @@ impl Door {
         from: &Address,
         datagram: &[u8],
     ) -> Turn {
-        let apart = self.pace.apart().max(Duration::from_secs(1) / self.per_second);
+        let apart = self.pace.apart().max(self.least_apart());
         let queue = if is_known { &mut self.known } else { &mut self.others };
         let turn = queue.turns.of(now, from);
         if !is_shown && turn.is_none() && queue.order.len() >= UNSHOWN_MAX {
@@ -167,7 +167,7 @@ impl Door {
         } else if self.budget.tokens() > 0 {
             Some(Instant::BOOT)
         } else {
-            Some(self.budget.filled_at() + Duration::from_secs(1) / self.per_second)
+            Some(self.budget.filled_at() + self.least_apart())
         }
     }
 
@@ -179,6 +179,11 @@ impl Door {
             most: 2 * WAITING_MAX,
             times_full: self.deferrals,
         }
+    }
+
+    /// The shortest time between two handshakes.
+    fn least_apart(&self) -> Duration {
+        Duration::from_secs(1) / self.per_second
     }
 
     fn is_empty(&self) -> bool {

@@ -297,7 +297,10 @@ impl Registration {
         let is_stale = core::mem::take(&mut self.is_stale);
         let wait = match refusal {
             None if is_stale => Duration::ZERO,
-            None => services.config.record_lifetime / 3,
+            None => {
+                let lifetime = services.config.record_lifetime;
+                self.hub.as_ref().map_or(lifetime / 3, |hub| hub.renew_in(lifetime))
+            }
             Some(Refusal::Expired) if !knew_the_time => Duration::ZERO,
             Some(_) => RETRY_REFUSED,
         };

@@ -77,18 +77,28 @@ impl KnownHub {
     /// How long to wait after one more silence.
     pub(crate) fn back_off(&mut self) -> Duration {
         let wait = RETRY.saturating_mul(1_u32.checked_shl(self.silences).unwrap_or(u32::MAX));
-        // Up to a quarter sooner, so that a fleet doesn't come back all at once.
         let place = self.silences as usize % self.spread.len();
         let sooner = self.spread.get(place).copied().unwrap_or(0);
         self.silences = self.silences.saturating_add(1).min(16);
-        let wait = wait.min(self.retry_max);
-        wait - wait / 1024 * u32::from(sooner)
+        // Up to a quarter sooner, so that a fleet doesn't come back all at once.
+        sooner_by::<4>(wait.min(self.retry_max), sooner)
+    }
+
+    /// How long to wait before a record of that life is renewed: a third of it, and up to a tenth sooner on some devices
+    /// than on others, so that those that came back together don't renew together for ever.
+    pub(crate) fn renew_in(&self, lifetime: Duration) -> Duration {
+        sooner_by::<10>(lifetime / 3, self.spread[0])
     }
 
     /// How long to wait for the turn that it gave: no longer than for a hub that is silent, as nobody signs turns.
     pub(crate) fn turn_in(&self, told: Duration) -> Duration {
         told.min(self.retry_max)
     }
+}
+
+/// A wait that is shorter by up to one part in `PARTS`: all of that part if `sooner` is 255.
+fn sooner_by<const PARTS: u32>(wait: Duration, sooner: u8) -> Duration {
+    wait - wait / (256 * PARTS) * u32::from(sooner)
 }
 
 #[cfg(test)]
@@ -98,11 +108,15 @@ mod tests {
     use super::*;
     use crate::config::Owner;
 
-    fn waits(sleep: SleepPolicy, spread: [u8; 12]) -> alloc::vec::Vec<u64> {
+    fn hub(sleep: SleepPolicy, spread: [u8; 12]) -> KnownHub {
         let owner = Owner { verifying_key: VerifyingKey([1; 32]), machine: PublicKey([1; 32]) };
         let config = Config { sleep, ..Config::new("attic".parse().expect("a name"), owner) };
         let settings = Hub { address: Address::Mesh([1; 6]), key: None };
-        let mut hub = KnownHub::new(&config, &settings, &MachineId(spread), None);
+        KnownHub::new(&config, &settings, &MachineId(spread), None)
+    }
+
+    fn waits(sleep: SleepPolicy, spread: [u8; 12]) -> alloc::vec::Vec<u64> {
+        let mut hub = hub(sleep, spread);
         (0..12).map(|_| hub.back_off().as_secs()).collect()
     }
 
@@ -119,11 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn records_are_renewed_in_a_third_of_their_life_or_a_tenth_sooner() {
+        let renews = |spread| {
+            let hub = hub(SleepPolicy::Never, [spread; 12]);
+            hub.renew_in(Duration::from_secs(60)).as_millis()
+        };
+        assert_eq!((renews(0), renews(128), renews(255)), (20_000, 19_000, 18_007));
+    }
+
+    #[test]
     fn a_turn_is_waited_for_no_longer_than_a_silent_hub() {
-        let owner = Owner { verifying_key: VerifyingKey([1; 32]), machine: PublicKey([1; 32]) };
-        let config = Config::new("attic".parse().expect("a name"), owner);
-        let settings = Hub { address: Address::Mesh([1; 6]), key: None };
-        let hub = KnownHub::new(&config, &settings, &MachineId([0; 12]), None);
+        let hub = hub(SleepPolicy::Never, [0; 12]);
         assert_eq!(hub.turn_in(Duration::from_secs(7)), Duration::from_secs(7));
         assert_eq!(hub.turn_in(Duration::from_secs(3_600)), Duration::from_secs(50));
     }

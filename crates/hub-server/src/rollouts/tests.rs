@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_wire::PublicKey;
+use tenure_wire::hub::HubRefusal;
 use tenure_wire::rollout::{Labels, Seen as Told, Sight, WorkQuery};
 
 use super::devices::Saw;
@@ -180,6 +181,32 @@ fn question_takes_as_many_steps_in_a_large_fleet_as_in_a_small_one() {
         // A fleet of 32 times as many is as much work, but for a level of a tree here and there.
         assert!(large <= small + small / 4, "{what}: {large} steps, and {small} in a small fleet");
     }
+}
+
+#[test]
+fn question_takes_as_many_steps_however_many_rollouts_a_device_was_in() {
+    let scene = Scene::new(64, true);
+    let ask = || drop(scene.ask(1, None));
+    let needs = || {
+        let needed = owner_of_package(scene.connection(), &key(1), TARGET).unwrap();
+        assert_eq!(needed, Err(HubRefusal::NotNeeded), "it waits");
+    };
+    let fresh = (scene.steps_of(ask), scene.steps_of(needs));
+    let copied = "INSERT INTO rollouts (id, who, machine, package_digest, version, plan, signature, state, reason, \
+         stages, stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s, mandate, stage_unix_s) \
+         SELECT ?1, who, machine, package_digest, version, plan, signature, ?2, reason, stages, stage, soak_s, \
+         faults_max, failures_max, on_failure, began_unix_s, ends_unix_s, mandate, stage_unix_s FROM rollouts WHERE id = 1";
+    let was_in = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
+         VALUES (?1, 0, ?2, 'waiting', '', 0, 0)";
+    let over = [State::Done, State::RolledBack, State::Aborted, State::Ended];
+    for (number, state) in (2..=1_000).zip(over.iter().cycle()) {
+        scene.connection().execute(copied, params![number, state]).unwrap();
+        scene.connection().execute(was_in, params![number, name(1)]).unwrap();
+    }
+    let old = (scene.steps_of(ask), scene.steps_of(needs));
+    assert!(fresh.0 > 10 && fresh.1 > 10, "{fresh:?} steps were counted");
+    assert!(old.0 <= fresh.0 + fresh.0 / 4, "a question: {old:?} steps, and {fresh:?} before");
+    assert!(old.1 <= fresh.1 + fresh.1 / 4, "a package: {old:?} steps, and {fresh:?} before");
 }
 
 #[test]

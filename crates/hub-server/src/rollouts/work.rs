@@ -99,8 +99,8 @@ pub(crate) fn owner_of_package(
     package: &str,
 ) -> Result<Answer<String>, rusqlite::Error> {
     let Some(device) = device(connection, caller)? else { return Ok(Err(HubRefusal::Stranger)) };
-    let needs = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout \
-         WHERE d.device = ?1 AND r.who = ?2 AND r.mandate IS NOT NULL AND ( \
+    let needs = "SELECT 1 FROM rollouts r CROSS JOIN rollout_devices d ON d.rollout = r.id AND d.device = ?1 \
+         WHERE r.who = ?2 AND r.mandate IS NOT NULL AND r.state IN ('running', 'paused', 'rolling back') AND ( \
          (r.state = 'running' AND d.state = 'updating' AND r.package_digest = ?3) OR \
          (r.state = 'rolling back' AND d.state = 'reverting' AND d.was = ?3))";
     let names = [&device.name, &device.owner, package];
@@ -132,8 +132,8 @@ pub(super) fn exchange_of(owner: &str, unix_s: u64, hub_hears_since_unix_s: u64)
 
 /// The rollouts that are under way on a device, the one longest not heard of first.
 fn under_way(connection: &Connection, device: &Device) -> Result<Vec<i64>, rusqlite::Error> {
-    let query = "SELECT r.id FROM rollout_devices d CROSS JOIN rollouts r ON r.id = d.rollout \
-         WHERE d.device = ?1 AND r.who = ?2 AND r.mandate IS NOT NULL \
+    let query = "SELECT r.id FROM rollouts r CROSS JOIN rollout_devices d ON d.rollout = r.id AND d.device = ?1 \
+         WHERE r.who = ?2 AND r.mandate IS NOT NULL \
          AND r.state IN ('running', 'paused', 'rolling back') \
          AND d.state IN ('waiting', 'updating', 'soaking', 'reverting') \
          ORDER BY ifnull(d.tried_unix_s, 0), r.id LIMIT ?3";

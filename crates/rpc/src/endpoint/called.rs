@@ -6,126 +6,156 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_wire::NoResult;
-use tenure_wire::datagram::{Cookie, SessionIndex};
+use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{
     CallBody, CallNumber, Finished, Fragment, FragmentSet, Frame, Message, ReplyBody,
 };
 
-use super::{Delivery, Endpoint, seal};
-use crate::callers::{Allowance, Forgotten, Use, Verdict};
-use crate::calls::{BURST_INITIAL, BURST_MAX, Step};
+use super::station::{Delivery, Station, seal};
+use crate::callers::{Allowance, Callers, Forgotten, Use, Verdict};
+use crate::calls::{BURST_INITIAL, BURST_MAX};
 use crate::session::Pair;
-use crate::{Event, IncomingCallHandle, PeerAddress};
+use crate::{Config, Event, IncomingCallHandle, PeerAddress};
 
-impl<A: PeerAddress> Endpoint<A> {
-    pub(super) fn on_call(
+/// The calls that come in, and those who make them.
+pub(super) struct Incoming {
+    pub(super) callers: Callers,
+    /// How often a caller was forgotten, or put off, for want of room.
+    pub(super) times_full: u64,
+}
+
+/// What becomes of a caller for whose calls there is room, or none.
+pub(super) enum Room {
+    Free,
+    /// Another was forgotten for it.
+    Made(Forgotten),
+    /// It can't be remembered: its call is not executed.
+    Full,
+}
+
+impl Incoming {
+    pub(super) fn new(callers: Callers) -> Self {
+        Self { callers, times_full: 0 }
+    }
+
+    /// Sees to it that one more caller can be remembered.
+    pub(super) fn make_room(&mut self, config: &Config, pair: &Pair, incarnation: u64) -> Room {
+        if self.callers.has_room(config, pair, incarnation) {
+            return Room::Free;
+        }
+        self.times_full += 1;
+        let forgotten = self.callers.forget_one(config, config.standing(&pair.peer));
+        forgotten.map_or(Room::Full, Room::Made)
+    }
+
+    /// Takes in a part of a call, whose caller can be remembered.
+    pub(super) fn on_call<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         session: SessionIndex,
         finished: &Finished,
         number: CallNumber,
         fragment: &Fragment<'_>,
     ) {
-        let Some(known) = self.session(session) else { return };
+        let Some(known) = station.sessions.get(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
-        // If the caller can't be remembered, the call is not executed.
-        if !self.callers.has_room(&self.config, &pair, incarnation) {
-            self.callers_full += 1;
-            let standing = self.config.standing(&pair.peer);
-            let Some(forgotten) = self.callers.forget_one(&self.config, standing) else {
-                return self.carry_out(now, session, number, Verdict::Later);
-            };
-            self.after_forgetting(now, forgotten);
-        }
-        let is_owner = self.config.is_owner(&pair.peer);
+        let config = &station.config;
+        let is_owner = config.is_owner(&pair.peer);
         let length = fragment.length();
         let begins = !self.callers.know(now, pair, incarnation).is_known(number);
         let in_parts = begins && fragment.count() > 1;
         let room_of_caller = self.callers.know(now, pair, incarnation).bytes_taken() + length
-            <= self.config.buffer_bytes_per_caller_max;
+            <= config.buffer_bytes_per_caller_max;
         let room_in_all = in_parts
             && room_of_caller
-            && self.callers.make_room(&self.config, now, length, Use::Assembly, is_owner);
-        let may_run = self.callers.may_run(&self.config, &pair.peer);
+            && self.callers.make_room(config, now, length, Use::Assembly, is_owner);
+        let may_run = self.callers.may_run(config, &pair.peer);
         let caller = self.callers.know(now, pair, incarnation);
         caller.note_finished(finished);
         let allowance = Allowance { may_run, may_assemble: room_in_all };
-        let verdict = caller.take_fragment(&self.config, now, session, number, fragment, allowance);
-        self.carry_out(now, session, number, verdict);
+        let verdict = caller.take_fragment(config, now, session, number, fragment, allowance);
+        self.carry_out(station, now, session, number, verdict);
     }
 
-    pub(super) fn on_query(&mut self, now: Instant, session: SessionIndex, number: CallNumber) {
-        let Some(known) = self.session(session) else { return };
+    pub(super) fn on_query<A: PeerAddress>(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        session: SessionIndex,
+        number: CallNumber,
+    ) {
+        let Some(known) = station.sessions.get(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
         let verdict = match self.callers.find(&pair, incarnation) {
             Some(caller) => caller.query(now, session, number),
             None => Verdict::Missing(FragmentSet::ALL),
         };
-        self.carry_out(now, session, number, verdict);
+        self.carry_out(station, now, session, number, verdict);
     }
 
-    pub(super) fn on_want(
+    pub(super) fn on_want<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         session: SessionIndex,
         number: CallNumber,
         burst: u8,
         fragments: &FragmentSet,
     ) {
-        let Some(known) = self.session(session) else { return };
+        let Some(known) = station.sessions.get(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
         let Some(caller) = self.callers.find(&pair, incarnation) else { return };
         match caller.query(now, session, number) {
             Verdict::Reply => {
                 let burst = burst.clamp(1, BURST_MAX);
-                self.send_reply(now, &pair, incarnation, number, burst, fragments);
+                self.send_reply(station, now, &pair, incarnation, number, (burst, fragments));
             }
-            verdict => self.carry_out(now, session, number, verdict),
+            verdict => self.carry_out(station, now, session, number, verdict),
         }
     }
 
-    fn carry_out(
+    pub(super) fn carry_out<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         session: SessionIndex,
         number: CallNumber,
         verdict: Verdict,
     ) {
-        let Some(known) = self.session(session) else { return };
+        let Some(known) = station.sessions.get(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
         match verdict {
             Verdict::Ignore => {}
             Verdict::Later => {
-                self.send(session, Frame::Later { number });
+                station.send(session, Frame::Later { number });
             }
             Verdict::Running => {
-                self.send(session, Frame::Running { number });
+                station.send(session, Frame::Running { number });
             }
             Verdict::Missing(fragments) => {
-                self.send(session, Frame::Missing { number, fragments });
+                station.send(session, Frame::Missing { number, fragments });
             }
-            Verdict::Reply => self.send_reply_again(now, &pair, incarnation, number),
-            Verdict::Execute(body) => {
-                let from = known.route.clone();
-                self.hand_out(now, &pair, incarnation, number, from, &body);
-            }
+            Verdict::Reply => self.send_reply_again(station, now, &pair, incarnation, number),
+            Verdict::Execute(body) => self.hand_out(station, now, session, number, &body),
         }
     }
 
     /// Gives a call, whole for the first time, to whoever executes it.
-    fn hand_out(
+    fn hand_out<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
-        pair: &Pair,
-        incarnation: u64,
+        session: SessionIndex,
         number: CallNumber,
-        from: A,
         body: &[u8],
     ) {
-        let Some(caller) = self.callers.find(pair, incarnation) else { return };
+        let Some(known) = station.sessions.get(session) else { return };
+        let (pair, from) = (known.pair, known.route.clone());
+        let Some(caller) = self.callers.find(&pair, known.incarnation) else { return };
         let handle = IncomingCallHandle { caller: caller.id, number };
         match CallBody::parse(body) {
-            Ok(call) => self.events.push_back(Event::IncomingCall {
+            Ok(call) => station.events.push_back(Event::IncomingCall {
                 handle,
                 to: pair.local,
                 peer: pair.peer,
@@ -136,13 +166,14 @@ impl<A: PeerAddress> Endpoint<A> {
             }),
             Err(_) => {
                 let body = ReplyBody(Err(NoResult::NoSuchFunction)).to_bytes();
-                self.finish_incoming(now, handle, body);
+                self.finish_incoming(station, now, handle, body);
             }
         }
     }
 
-    pub(super) fn finish_incoming(
+    pub(super) fn finish_incoming<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         handle: IncomingCallHandle,
         body: Vec<u8>,
@@ -152,13 +183,13 @@ impl<A: PeerAddress> Endpoint<A> {
         if !caller.finish(now, handle.number, body) {
             return;
         }
-        self.send_reply_again(now, &pair, incarnation, handle.number);
+        self.send_reply_again(station, now, &pair, incarnation, handle.number);
         let within_caller = self
             .callers
             .find(&pair, incarnation)
-            .is_some_and(|one| one.bytes_taken() <= self.config.buffer_bytes_per_caller_max);
-        let is_owner = self.config.is_owner(&pair.peer);
-        let within_all = self.callers.make_room(&self.config, now, 0, Use::Result, is_owner);
+            .is_some_and(|one| one.bytes_taken() <= station.config.buffer_bytes_per_caller_max);
+        let is_owner = station.config.is_owner(&pair.peer);
+        let within_all = self.callers.make_room(&station.config, now, 0, Use::Result, is_owner);
         if !(within_caller && within_all)
             && let Some(caller) = self.callers.find(&pair, incarnation)
         {
@@ -167,30 +198,38 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// Sends a reply from its beginning.
-    pub(super) fn send_reply_again(
+    pub(super) fn send_reply_again<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         pair: &Pair,
         incarnation: u64,
         number: CallNumber,
     ) {
-        self.send_reply(now, pair, incarnation, number, BURST_INITIAL, &FragmentSet::ALL);
+        self.send_reply(
+            station,
+            now,
+            pair,
+            incarnation,
+            number,
+            (BURST_INITIAL, &FragmentSet::ALL),
+        );
     }
 
     /// Sends the first `burst` of those fragments of a reply that are wanted, over the session by
     /// which the caller last asked, or its newest one.
-    fn send_reply(
+    fn send_reply<A: PeerAddress>(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         pair: &Pair,
         incarnation: u64,
         number: CallNumber,
-        burst: u8,
-        wanted: &FragmentSet,
+        (burst, wanted): (u8, &FragmentSet),
     ) {
-        let finished = self.finished(pair);
-        let Self { config, sessions, outbox, callers, .. } = self;
-        let Some(caller) = callers.find(pair, incarnation) else { return };
+        let finished = station.peers.finished(pair);
+        let Station { config, sessions, outbox, .. } = &mut *station;
+        let Some(caller) = self.callers.find(pair, incarnation) else { return };
         let Some((body, asked_over, asked_at)) = caller.reply(number) else { return };
         let of_caller = sessions
             .of_pair(pair)
@@ -222,49 +261,22 @@ impl<A: PeerAddress> Endpoint<A> {
                 break;
             }
         }
-        let Some(withheld) = withheld else { return self.acknowledged(pair) };
+        let Some(withheld) = withheld else { return station.peers.acknowledged(pair) };
         caller.withhold(number, withheld);
-        let Some(route) = self.session(index).map(|session| session.route.clone()) else { return };
-        let cookie = self.gate.cookie(now, &route);
-        self.send(index, Frame::Prove { number, cookie });
-    }
-
-    /// The peer returns a cookie: what waited for that can be sent.
-    pub(super) fn on_proof(&mut self, now: Instant, index: SessionIndex, cookie: &Cookie) {
-        let Some(session) = self.sessions.get_mut(index) else { return };
-        if self.gate.cookie_is_valid(now, &session.route, cookie) {
-            session.shown_to_reach();
-            let (pair, incarnation) = (session.pair, session.incarnation);
-            self.send_withheld(now, &pair, incarnation);
-            self.transmit_withheld(now, index);
-        }
+        station.ask_for_proof(now, index, number);
     }
 
     /// Sends the replies that waited for their caller to show where it receives.
-    pub(super) fn send_withheld(&mut self, now: Instant, pair: &Pair, incarnation: u64) {
+    pub(super) fn send_withheld<A: PeerAddress>(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+    ) {
         let Some(caller) = self.callers.find(pair, incarnation) else { return };
         for number in caller.take_withheld() {
-            self.send_reply_again(now, pair, incarnation, number);
-        }
-    }
-
-    /// Ends the sessions of a caller that was forgotten, and sees to it that no initiation of its
-    /// is accepted any more that may carry a call it made before.
-    pub(super) fn after_forgetting(&mut self, now: Instant, forgotten: Forgotten) {
-        self.gate.forgot(now, forgotten.last_call);
-        let Forgotten { pair, incarnation, .. } = forgotten;
-        let of_caller = self.sessions.of_pair(&pair).filter(|one| one.incarnation == incarnation);
-        let of_caller: Vec<SessionIndex> = of_caller.map(|one| one.index).collect();
-        of_caller.into_iter().for_each(|index| self.end_session(index));
-        // An initiation under way tells of this end's memory as it no longer is.
-        self.recall_initiation(now, &pair);
-    }
-
-    fn recall_initiation(&mut self, now: Instant, pair: &Pair) {
-        self.unseat_rider(pair);
-        if let Some(handshake) = self.peer(pair).and_then(|peer| peer.handshake.as_mut()) {
-            handshake.step = Step::Idle;
-            handshake.next_at = now;
+            self.send_reply_again(station, now, pair, incarnation, number);
         }
     }
 }

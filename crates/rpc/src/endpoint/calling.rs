@@ -3,53 +3,80 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tenure_hal::{Entropy, Instant};
+use tenure_hal::Instant;
+use tenure_wire::MachineId;
 use tenure_wire::datagram::{Epoch, SessionIndex};
-use tenure_wire::frame::{CallNumber, Fragment, FragmentSet, Frame, Message, ReplyBody};
+use tenure_wire::frame::{CallBody, CallNumber, Fragment, FragmentSet, Frame, Message, ReplyBody};
 
-use super::{Delivery, Endpoint, seal};
+use super::peers::Peers;
+use super::station::{Delivery, Means, Station, seal};
 use crate::assembly::Assembly;
 use crate::budget::Budget;
-use crate::calls::{BURST_INITIAL, Call, Peer, REPEATS_PER_SECOND, Stage, may_send};
+use crate::calls::{BURST_INITIAL, Call, REPEATS_PER_SECOND, Stage, may_send};
 use crate::session::Pair;
-use crate::{CallHandle, Event, NoResult, PeerAddress};
+use crate::{CallError, CallHandle, Config, Event, NoResult, OutgoingCall, PeerAddress};
 
 /// After how many messages without an answer a session is suspected to be dead.
 const UNANSWERED_DOUBT: u32 = 2;
 /// How long no new part of a reply has come before it makes room for another peer's.
 const REPLY_STANDS_STILL: Duration = Duration::from_secs(2);
 
-impl<A: PeerAddress> Endpoint<A> {
-    /// Makes a peer known, in the place of one that no call goes to if need be.
-    pub(super) fn know_peer(&mut self, now: Instant, pair: Pair, hint: Option<Epoch>) -> bool {
-        if self.peer(&pair).is_none() {
-            if self.peers.len() >= self.config.peers_max {
-                let idle = self
-                    .peers
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, peer)| !self.calls.iter().any(|call| call.pair == peer.pair))
-                    .min_by_key(|(_, peer)| peer.last_used)
-                    .map(|(position, _)| position);
-                let Some(position) = idle else { return false };
-                self.peers.swap_remove(position);
-            }
-            self.peers.push(Peer::new(now, pair, CallNumber(self.next_number)));
+/// The calls that go out and are under way.
+pub(super) struct Outgoing<A> {
+    pub(super) calls: Vec<Call<A>>,
+}
+
+impl<A: PeerAddress> Outgoing<A> {
+    pub(super) fn new() -> Self {
+        Self { calls: Vec::new() }
+    }
+
+    /// Makes one more call, if there is room for it; only then its handle is drawn.
+    pub(super) fn call(
+        &mut self,
+        station: &mut Station<A>,
+        means: &mut Means<'_>,
+        (pair, route, epoch_hint): (Pair, A, Option<Epoch>),
+        draw_handle: impl FnOnce() -> CallHandle,
+        call: &OutgoingCall,
+    ) -> Result<CallHandle, CallError> {
+        let now = means.now;
+        let config = &station.config;
+        let parameter = call.parameter.as_deref();
+        if parameter.map_or(0, <[u8]>::len) > config.parameter_bytes_max {
+            return Err(CallError::TooLong);
         }
-        if let Some(peer) = self.peer(&pair) {
-            peer.last_used = now;
-            // The peer's own word holds until something else is published.
-            if hint.is_some() && hint != peer.hint {
-                peer.hint = hint;
-                peer.epoch = hint;
-            }
+        let remaining_ms = call.deadline.since(now).as_millis();
+        let body = CallBody {
+            remaining_ms: u32::try_from(remaining_ms).unwrap_or(u32::MAX),
+            function: &call.function,
+            parameter,
+        };
+        let body = body.to_bytes().map_err(|_| CallError::Function)?;
+        let bytes: usize = self.calls.iter().map(|call| call.body.len()).sum();
+        let bytes_max = config.calls_bytes_max.saturating_sub(config.body_bytes_max());
+        if bytes + body.len() > bytes_max || self.calls.len() >= config.calls_max {
+            return Err(CallError::Busy);
         }
-        true
+        let is_called = |pair: &Pair| self.calls.iter().any(|call| call.pair == *pair);
+        if !station.peers.know(now, pair, epoch_hint, config.peers_max, is_called) {
+            return Err(CallError::Busy);
+        }
+        let handle = draw_handle();
+        let number = station.peers.draw_number(&pair).ok_or(CallError::Busy)?;
+        let fragment_bytes = config.fragment_bytes();
+        // The first sending is none of the further attempts.
+        let limits = (call.deadline, call.attempts.max(1) - 1);
+        let call = Call::new(now, handle, number, pair, route, body, fragment_bytes, limits);
+        self.calls.push(call);
+        self.advance(station, means, &pair);
+        Ok(handle)
     }
 
     /// Sends what waits for a session, over the newest there is, or opens one.
-    pub(super) fn advance(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
-        let Some(peer) = self.peers.iter().find(|peer| peer.pair == *pair) else { return };
+    pub(super) fn advance(&mut self, station: &mut Station<A>, means: &mut Means<'_>, pair: &Pair) {
+        let now = means.now;
+        let Some(peer) = station.peers.get(pair) else { return };
         let mut waiting = self.calls.iter().filter(|call| {
             call.pair == *pair && call.stage == Stage::Waiting && peer.may_send(call.number)
         });
@@ -57,35 +84,50 @@ impl<A: PeerAddress> Endpoint<A> {
         let route = first.route.clone();
         let mut handles = alloc::vec![first.handle];
         handles.extend(waiting.map(|call| call.handle));
-        match self.newest_session(now, pair) {
+        match station.newest_session(now, pair) {
             Some(session) => {
-                let (index, old) = (session.index, session.wants_successor(&self.config, now));
+                let (index, old) = (session.index, session.wants_successor(&station.config, now));
                 let mut unsure = false;
                 for handle in handles {
-                    unsure |= self.place(now, handle, index) == Placement::Unsure;
+                    unsure |= self.place(station, now, handle, index) == Placement::Unsure;
                 }
                 if old || unsure {
-                    self.open(now, entropy, pair, route);
+                    self.open(station, means, pair, route);
                 }
             }
-            None => self.open(now, entropy, pair, route),
+            None => self.open(station, means, pair, route),
+        }
+    }
+
+    /// Whether a call was last sent over that session.
+    pub(super) fn depends_on(&self, session: SessionIndex) -> bool {
+        let stage = Stage::Sent { over: session };
+        self.calls.iter().any(|call| call.stage == stage)
+    }
+
+    /// The calls that were sent over a session that ended wait for another.
+    pub(super) fn let_go(&mut self, ended: SessionIndex) {
+        for call in &mut self.calls {
+            if call.stage == (Stage::Sent { over: ended }) {
+                call.stage = Stage::Waiting;
+            }
         }
     }
 
     /// The call that travelled in an initiation is on this session now.
     pub(super) fn seat_rider(
         &mut self,
+        station: &Station<A>,
         now: Instant,
         over: SessionIndex,
         rider: Option<CallHandle>,
     ) {
         let rider = self.calls.iter_mut().find(|call| Some(call.handle) == rider);
         let Some(call) = rider.filter(|call| call.stage == Stage::Riding) else { return };
-        let timeout = self
-            .peers
-            .iter()
-            .find(|peer| peer.pair == call.pair)
-            .map_or(self.config.timeout_initial, |peer| peer.round_trip.timeout(&self.config, 0));
+        let timeout =
+            station.peers.get(&call.pair).map_or(station.config.timeout_initial, |peer| {
+                peer.round_trip.timeout(&station.config, 0)
+            });
         call.stage = Stage::Sent { over };
         call.attempts_left = call.attempts;
         call.was_sent(now, timeout);
@@ -94,9 +136,9 @@ impl<A: PeerAddress> Endpoint<A> {
 
     /// Moves the calls of a session's pair to that session, newly established: those that wait, and
     /// those that were sent over others, which the peer may have lost.
-    pub(super) fn settle(&mut self, now: Instant, index: SessionIndex) {
-        let Some(pair) = self.session(index).map(|session| session.pair) else { return };
-        let Some(peer) = self.peers.iter().find(|peer| peer.pair == pair) else { return };
+    pub(super) fn settle(&mut self, station: &mut Station<A>, now: Instant, index: SessionIndex) {
+        let Some(pair) = station.sessions.get(index).map(|session| session.pair) else { return };
+        let Some(peer) = station.peers.get(&pair) else { return };
         let handles: Vec<CallHandle> = self
             .calls
             .iter()
@@ -105,14 +147,20 @@ impl<A: PeerAddress> Endpoint<A> {
             .map(|call| call.handle)
             .collect();
         for handle in handles {
-            self.place(now, handle, index);
+            self.place(station, now, handle, index);
         }
     }
 
     /// Sends a call over a session. One that was sent before is sent again only if the peer still
     /// knows whether it executed it.
-    fn place(&mut self, now: Instant, handle: CallHandle, index: SessionIndex) -> Placement {
-        let Some(session) = self.session(index) else { return Placement::Unsure };
+    fn place(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        handle: CallHandle,
+        index: SessionIndex,
+    ) -> Placement {
+        let Some(session) = station.sessions.get(index) else { return Placement::Unsure };
         let (remembers_since, opened_here) = (session.peer_remembers_since, session.opened_here);
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else {
             return Placement::Over;
@@ -121,40 +169,41 @@ impl<A: PeerAddress> Endpoint<A> {
             if !opened_here {
                 return Placement::Unsure;
             }
-            self.finish(now, handle, Err(NoResult::OutcomeUnknown));
+            self.finish(station, now, handle, Err(NoResult::OutcomeUnknown));
             return Placement::Over;
         }
         call.stage = Stage::Sent { over: index };
         call.unanswered = 0;
         call.attempts_left = call.attempts;
-        self.transmit_call(now, handle);
+        self.transmit_call(station, now, handle);
         Placement::Sent
     }
 
     /// Sends what a call needs next: its fragments, a question, or a wish for the reply's. What is
     /// too long for an address where the peer may not receive has to wait for it to show that.
-    fn transmit_call(&mut self, now: Instant, handle: CallHandle) {
-        let Some(over) = self.transmit_call_if_allowed(now, handle) else { return };
-        let Some(session) = self.session(over).filter(|session| !session.reaches()) else { return };
-        let cookie = self.gate.cookie(now, &session.route);
-        self.send(over, Frame::Prove { number: CallNumber(0), cookie });
+    fn transmit_call(&mut self, station: &mut Station<A>, now: Instant, handle: CallHandle) {
+        let Some(over) = self.transmit_call_if_allowed(station, now, handle) else { return };
+        if station.sessions.get(over).is_some_and(|session| !session.reaches()) {
+            station.ask_for_proof(now, over, CallNumber(0));
+        }
     }
 
     /// Does what [`Self::transmit_call`] says; returns the session over which something couldn't be
     /// sent.
     fn transmit_call_if_allowed(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         handle: CallHandle,
     ) -> Option<SessionIndex> {
         let call = self.calls.iter().find(|call| call.handle == handle)?;
         let (pair, number) = (call.pair, call.number);
         let Stage::Sent { over } = call.stage else { return None };
-        let heard_at = self.session(over).map(|session| session.route.clone());
-        let finished = self.finished(&pair);
-        let Self { config, sessions, outbox, calls, peers, .. } = self;
-        let call = calls.iter_mut().find(|call| call.handle == handle)?;
-        let peer = peers.iter_mut().find(|peer| peer.pair == pair)?;
+        let heard_at = station.sessions.get(over).map(|session| session.route.clone());
+        let finished = station.peers.finished(&pair);
+        let Station { config, sessions, outbox, peers, .. } = station;
+        let call = self.calls.iter_mut().find(|call| call.handle == handle)?;
+        let peer = peers.get_mut(&pair)?;
         // Every other time without an answer, ask where the caller believes the peer to be. Nobody has
         // shown to receive there, so it is no more than a question.
         let elsewhere = (call.unanswered % 2 == 1 && heard_at.as_ref() != Some(&call.route))
@@ -198,7 +247,12 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// Sends the calls that waited for their peer to show where it receives.
-    pub(super) fn transmit_withheld(&mut self, now: Instant, over: SessionIndex) {
+    pub(super) fn transmit_withheld(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        over: SessionIndex,
+    ) {
         let withheld = |call: &&Call<A>| call.withheld && call.stage == Stage::Sent { over };
         let handles: Vec<CallHandle> =
             self.calls.iter().filter(withheld).map(|call| call.handle).collect();
@@ -207,29 +261,36 @@ impl<A: PeerAddress> Endpoint<A> {
                 // Nothing of it is there, so that it isn't asked after but sent.
                 call.unanswered = 0;
             }
-            self.transmit_call(now, handle);
+            self.transmit_call(station, now, handle);
         }
     }
 
-    pub(super) fn on_running(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
+    pub(super) fn on_running(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+    ) {
         let Some(call) = self.call_of(pair, number) else { return };
         call.missing = FragmentSet::EMPTY;
-        self.ask_later(now, pair, number);
+        self.ask_later(station, now, pair, number);
     }
 
     /// The peer sleeps with the call: ask again when it wakes, if there is time for that.
     pub(super) fn on_asleep(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         pair: &Pair,
         number: CallNumber,
         wakes_in: Duration,
     ) {
-        let margin = self.config.timeout_initial;
+        let margin = station.config.timeout_initial;
         let Some(call) = self.call_of(pair, number) else { return };
         if now + wakes_in >= call.deadline {
             let handle = call.handle;
-            return self.finish(now, handle, Err(NoResult::Asleep { again_in: wakes_in }));
+            return self.finish(station, now, handle, Err(NoResult::Asleep { again_in: wakes_in }));
         }
         call.answered(now);
         call.missing = FragmentSet::EMPTY;
@@ -238,16 +299,28 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// The peer has no room for the call now.
-    pub(super) fn on_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
-        self.ask_later(now, pair, number);
+    pub(super) fn on_later(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+    ) {
+        self.ask_later(station, now, pair, number);
     }
 
-    fn ask_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
+    fn ask_later(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+    ) {
         let Some(call) = self.call_of(pair, number) else { return };
         call.still_running = call.still_running.saturating_add(1);
         let still_running = call.still_running;
         let measured = call.answered(now);
-        let timeout = self.sample(pair, measured).timeout(&self.config, still_running);
+        let timeout = station.peers.sample(pair, measured).timeout(&station.config, still_running);
         if let Some(call) = self.call_of(pair, number) {
             call.next_at = now + timeout;
         }
@@ -255,12 +328,13 @@ impl<A: PeerAddress> Endpoint<A> {
 
     pub(super) fn on_missing(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         pair: &Pair,
         number: CallNumber,
         fragments: &FragmentSet,
     ) {
-        let fragment_bytes = self.config.fragment_bytes();
+        let fragment_bytes = station.config.fragment_bytes();
         let Some(call) = self.call_of(pair, number) else { return };
         if call.reply.is_some() {
             return;
@@ -276,34 +350,37 @@ impl<A: PeerAddress> Endpoint<A> {
         // A part that was sent before is sent again at once so often; after that the next timeout is awaited.
         let is_repeated = !missing.intersection(&call.sent).is_empty();
         let at_once = !is_repeated || call.repeats.take(now);
-        self.sample(pair, measured);
-        if let Some(peer) = self.peer(pair) {
+        station.peers.sample(pair, measured);
+        if let Some(peer) = station.peers.get_mut(pair) {
             peer.adapt_burst(lost);
         }
         let handle = self.call_of(pair, number).map(|call| call.handle);
         if let Some(handle) = handle.filter(|_| at_once) {
-            self.transmit_call(now, handle);
+            self.transmit_call(station, now, handle);
         }
     }
 
     pub(super) fn on_reply(
         &mut self,
-        now: Instant,
-        entropy: &mut dyn Entropy,
+        station: &mut Station<A>,
+        means: &mut Means<'_>,
         pair: &Pair,
         number: CallNumber,
         held_us: u32,
         fragment: &Fragment<'_>,
     ) {
-        let body_bytes_max = self.config.body_bytes_max();
+        let now = means.now;
+        let body_bytes_max = station.config.body_bytes_max();
         let Some(call) = self.call_of(pair, number) else { return };
         let (handle, begins) = (call.handle, call.reply.is_none());
         if fragment.length() > body_bytes_max {
-            return self.finish(now, handle, Err(NoResult::TooLong));
+            return self.finish(station, now, handle, Err(NoResult::TooLong));
         }
         // A reply in one fragment is here and gone; a longer one is asked for again when others
         // have made room.
-        if begins && fragment.count() > 1 && !self.make_room_for_reply(now, pair, fragment.length())
+        if begins
+            && fragment.count() > 1
+            && !self.make_room_for_reply(&station.config, now, pair, fragment.length())
         {
             return;
         }
@@ -322,30 +399,43 @@ impl<A: PeerAddress> Endpoint<A> {
         }
         let Some(body) = reply.complete() else {
             let lost = reply.has_gap_before(fragment.index());
-            self.sample(pair, measured);
-            return self.on_reply_in_part(now, pair, handle, fragment.last_of_burst(), lost);
+            station.peers.sample(pair, measured);
+            return self.on_reply_in_part(
+                station,
+                now,
+                pair,
+                handle,
+                fragment.last_of_burst(),
+                lost,
+            );
         };
-        self.sample(pair, measured);
+        station.peers.sample(pair, measured);
         let result = match ReplyBody::parse(&body) {
             Ok(ReplyBody(Ok(result))) => Ok(result.map(<[u8]>::to_vec)),
             Ok(ReplyBody(Err(declined))) => Err(declined),
             // The peer is who it should be, and talks nonsense.
             Err(_) => Err(NoResult::Execution),
         };
-        if self.withdraw(now, handle) {
+        if self.withdraw(station, now, handle) {
             let words = ReplyBody::words(&body).to_vec();
-            self.events.push_back(Event::CallDone { handle, result, words });
+            station.events.push_back(Event::CallDone { handle, result, words });
         }
-        self.advance(now, entropy, pair);
+        self.advance(station, means, pair);
     }
 
     /// Sees to it that there is room for a reply of `bytes` that comes in parts from `pair`, by dropping
     /// others' that stand still: they are asked for again.
-    fn make_room_for_reply(&mut self, now: Instant, pair: &Pair, bytes: usize) -> bool {
+    fn make_room_for_reply(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        pair: &Pair,
+        bytes: usize,
+    ) -> bool {
         loop {
             let taken: usize =
                 self.calls.iter().map(|call| call.body.len() + call.reply_bytes()).sum();
-            if taken.saturating_add(bytes) <= self.config.calls_bytes_max {
+            if taken.saturating_add(bytes) <= config.calls_bytes_max {
                 return true;
             }
             let still = self
@@ -362,6 +452,7 @@ impl<A: PeerAddress> Endpoint<A> {
     /// Asks for the fragments that are still missing once a burst is over.
     fn on_reply_in_part(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         pair: &Pair,
         handle: CallHandle,
@@ -369,24 +460,25 @@ impl<A: PeerAddress> Endpoint<A> {
         lost: bool,
     ) {
         if burst_over {
-            if let Some(peer) = self.peer(pair) {
+            if let Some(peer) = station.peers.get_mut(pair) {
                 peer.adapt_burst(lost);
             }
-            return self.transmit_call(now, handle);
+            return self.transmit_call(station, now, handle);
         }
-        let Some(peer) = self.peer(pair) else { return };
+        let Some(peer) = station.peers.get_mut(pair) else { return };
         let round_trip = peer.round_trip;
-        let timeout = round_trip.timeout(&self.config, 0);
+        let timeout = round_trip.timeout(&station.config, 0);
         if let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) {
             call.next_at = now + timeout;
         }
     }
 
     /// Asks again after calls whose answer is overdue, and ends those whose time is up.
-    pub(super) fn poll_calls(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+    pub(super) fn poll_calls(&mut self, station: &mut Station<A>, means: &mut Means<'_>) {
+        let now = means.now;
         while let Some(call) = self.calls.iter().find(|call| call.deadline <= now) {
-            let failure = self.or_deferred(now, &call.pair, NoResult::Deadline);
-            self.finish(now, call.handle, Err(failure));
+            let failure = station.or_deferred(now, &call.pair, NoResult::Deadline);
+            self.finish(station, now, call.handle, Err(failure));
         }
         let due: Vec<CallHandle> = self
             .calls
@@ -395,15 +487,42 @@ impl<A: PeerAddress> Endpoint<A> {
             .map(|call| call.handle)
             .collect();
         for handle in due {
-            self.retry_call(now, entropy, handle);
+            self.retry_call(station, means, handle);
         }
-        self.poll_waiting(now, entropy);
+        self.poll_waiting(station, means);
+    }
+
+    /// When something is to be done about the calls.
+    pub(super) fn poll_at<'a>(&'a self, peers: &'a Peers<A>) -> impl Iterator<Item = Instant> + 'a {
+        self.calls.iter().flat_map(|call| {
+            let again = match call.stage {
+                Stage::Sent { .. } => true,
+                Stage::Waiting => !peers.is_opening(&call.pair),
+                Stage::Riding => false,
+            };
+            [Some(call.deadline), again.then_some(call.next_at)].into_iter().flatten()
+        })
+    }
+
+    /// Ends the calls of a machine that is gone.
+    pub(super) fn fail_machine(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        machine: &MachineId,
+    ) {
+        while let Some(call) = self.calls.iter().find(|call| call.pair.local == *machine) {
+            let failure =
+                if call.is_unsent() { NoResult::Unreachable } else { NoResult::OutcomeUnknown };
+            self.finish(station, now, call.handle, Err(failure));
+        }
     }
 
     /// Looks for sessions for the calls that have lost theirs, and sends those that waited for
     /// older ones to end.
-    fn poll_waiting(&mut self, now: Instant, entropy: &mut dyn Entropy) {
-        let again = now + self.config.timeout_initial;
+    fn poll_waiting(&mut self, station: &mut Station<A>, means: &mut Means<'_>) {
+        let now = means.now;
+        let again = now + station.config.timeout_initial;
         let mut due: Vec<Pair> = Vec::new();
         for call in &mut self.calls {
             if call.stage == Stage::Waiting && call.next_at <= now {
@@ -412,77 +531,58 @@ impl<A: PeerAddress> Endpoint<A> {
             }
         }
         for pair in due {
-            if !self.is_opening(&pair) {
-                self.advance(now, entropy, &pair);
+            if !station.peers.is_opening(&pair) {
+                self.advance(station, means, &pair);
             }
         }
     }
 
-    fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, handle: CallHandle) {
+    fn retry_call(&mut self, station: &mut Station<A>, means: &mut Means<'_>, handle: CallHandle) {
+        let now = means.now;
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else { return };
         let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
         let Some(left) = call.attempts_left.checked_sub(1) else {
-            let failure = self.or_deferred(now, &pair, NoResult::Unreachable);
-            return self.finish(now, handle, Err(failure));
+            let failure = station.or_deferred(now, &pair, NoResult::Unreachable);
+            return self.finish(station, now, handle, Err(failure));
         };
         call.attempts_left = left;
         if unanswered > 0
-            && let Some(peer) = self.peer(&pair)
+            && let Some(peer) = station.peers.get_mut(&pair)
         {
             peer.adapt_burst(true);
         }
         if unanswered >= UNANSWERED_DOUBT {
-            self.doubt(now, entropy, &pair, route);
+            self.doubt(station, means, &pair, route);
         }
-        self.transmit_call(now, handle);
-    }
-
-    /// Tells peers which results have arrived, where nothing else did in time.
-    pub(super) fn poll_acknowledgements(&mut self, now: Instant) {
-        self.acknowledge(now, |at| at <= now);
-    }
-
-    /// Acknowledges at once what would be a little later: for an end that is about to go, so that its
-    /// peers needn't keep their answers.
-    pub fn acknowledge_all(&mut self, now: Instant) {
-        self.acknowledge(now, |_| true);
-    }
-
-    fn acknowledge(&mut self, now: Instant, is_due: impl Fn(Instant) -> bool) {
-        let due: Vec<Pair> = self
-            .peers
-            .iter()
-            .filter(|peer| peer.acknowledge_at.is_some_and(&is_due))
-            .map(|peer| peer.pair)
-            .collect();
-        for pair in due {
-            self.acknowledged(&pair);
-            if let Some(index) = self.newest_session(now, &pair).map(|session| session.index) {
-                self.send(index, Frame::Acknowledge);
-            }
-        }
+        self.transmit_call(station, now, handle);
     }
 
     /// Ends a call, and says so.
     pub(super) fn finish(
         &mut self,
+        station: &mut Station<A>,
         now: Instant,
         handle: CallHandle,
         result: Result<Option<Vec<u8>>, NoResult>,
     ) {
-        if self.withdraw(now, handle) {
-            self.events.push_back(Event::CallDone { handle, result, words: Vec::new() });
+        if self.withdraw(station, now, handle) {
+            station.events.push_back(Event::CallDone { handle, result, words: Vec::new() });
         }
     }
 
     /// Ends a call without a word. The peer will be told that it needn't remember it.
-    pub(super) fn withdraw(&mut self, now: Instant, handle: CallHandle) -> bool {
+    pub(super) fn withdraw(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        handle: CallHandle,
+    ) -> bool {
         let Some(position) = self.calls.iter().position(|call| call.handle == handle) else {
             return false;
         };
         let call = self.calls.swap_remove(position);
-        let acknowledge_at = now + self.config.acknowledge_after;
-        if let Some(peer) = self.peer(&call.pair) {
+        let acknowledge_at = now + station.config.acknowledge_after;
+        if let Some(peer) = station.peers.get_mut(&call.pair) {
             peer.last_used = now;
             peer.finished.insert(call.number);
             if matches!(call.stage, Stage::Sent { .. }) {
@@ -494,14 +594,6 @@ impl<A: PeerAddress> Endpoint<A> {
 
     pub(super) fn call_of(&mut self, pair: &Pair, number: CallNumber) -> Option<&mut Call<A>> {
         self.calls.iter_mut().find(|call| call.number == number && call.pair == *pair)
-    }
-
-    fn sample(&mut self, pair: &Pair, measured: Option<Duration>) -> crate::round_trip::RoundTrip {
-        let Some(peer) = self.peer(pair) else { return Default::default() };
-        if let Some(measured) = measured {
-            peer.round_trip.sample(measured);
-        }
-        peer.round_trip
     }
 }
 

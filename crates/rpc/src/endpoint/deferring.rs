@@ -25,19 +25,19 @@ impl<A: PeerAddress> Endpoint<A> {
         datagram: &[u8],
     ) -> Option<HandshakeRequest> {
         let initiation = initiation(datagram)?;
-        self.machine(&initiation.destination)?;
-        if !self.gate.accepts(now, &initiation.epoch) {
+        self.station.machines.get(&initiation.destination)?;
+        if !self.station.gate.accepts(now, &initiation.epoch) {
             return None;
         }
-        let is_shown = self.gate.shows_address(now, from, &initiation);
-        let is_new = self.gate.repeated(from, &initiation.echo(), is_shown).is_none();
+        let is_shown = self.station.gate.shows_address(now, from, &initiation);
+        let is_new = self.station.gate.repeated(from, &initiation.echo(), is_shown).is_none();
         is_new.then_some(HandshakeRequest { is_shown })
     }
 
     /// Asks the sender of an initiation to show that it receives at its address.
     pub fn challenge_request(&mut self, now: Instant, from: A, datagram: &[u8]) {
         if let Some(initiation) = initiation(datagram) {
-            self.challenge(now, from, initiation.echo());
+            self.station.challenge(now, from, initiation.echo());
         }
     }
 
@@ -47,7 +47,7 @@ impl<A: PeerAddress> Endpoint<A> {
             let again_in_ms =
                 u32::try_from(again_in.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX);
             let deferral = Deferral { echo: initiation.echo(), again_in_ms };
-            self.outbox.push_unasked(from, deferral.to_bytes().to_vec());
+            self.station.outbox.push_unasked(from, deferral.to_bytes().to_vec());
         }
     }
 }

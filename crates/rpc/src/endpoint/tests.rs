@@ -2,12 +2,26 @@
 
 extern crate std;
 
+use std::collections::VecDeque;
 use std::vec::Vec;
 
 use tenure_hal::EntropyError;
 use tenure_hal::simulated::Sequence;
 
 use super::*;
+
+/// Begins a handshake with a peer anew, as if the call that waits for it needed one.
+fn open_anew(
+    endpoint: &mut Endpoint<u32>,
+    now: Instant,
+    entropy: &mut Sequence,
+    pair: &Pair,
+    route: u32,
+) {
+    let mut means = endpoint.means(now, entropy);
+    endpoint.station.peers.close_handshake(pair);
+    endpoint.outgoing.open(&mut endpoint.station, &mut means, pair, route);
+}
 
 mod deferrals;
 mod floods;
@@ -44,23 +58,24 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
         from.call(now, &mut entropy, &id, &key, 0, Some(device.epoch()), call()).expect("made");
         let (_, initiation) = from.transmit().expect("an initiation");
         device.receive(now, &mut entropy, stranger, &initiation);
-        let half_open = device.sessions.iter().filter(|session| !session.confirmed).count();
+        let half_open = device.station.sessions.iter().filter(|session| !session.confirmed).count();
         assert!(half_open <= config.half_open_max);
-        assert!(device.sessions.len() <= config.sessions_max);
-        assert!(device.outbox.queue.len() <= config.queued_datagrams_max);
-        assert!(device.callers.running() <= config.running_max);
-        assert!(device.callers.len() <= config.callers_max);
+        assert!(device.station.sessions.len() <= config.sessions_max);
+        assert!(device.station.outbox.len() <= config.queued_datagrams_max);
+        assert!(device.incoming.callers.running() <= config.running_max);
+        assert!(device.incoming.callers.len() <= config.callers_max);
         // A running call ends at once; a reported one is never fetched.
-        let (running, others): (VecDeque<_>, VecDeque<_>) = core::mem::take(&mut device.events)
-            .into_iter()
-            .partition(|event| matches!(event, Event::IncomingCall { .. }));
-        device.events = others;
+        let (running, others): (VecDeque<_>, VecDeque<_>) =
+            core::mem::take(&mut device.station.events)
+                .into_iter()
+                .partition(|event| matches!(event, Event::IncomingCall { .. }));
+        device.station.events = others;
         for event in running {
             if let Event::IncomingCall { handle, .. } = event {
                 device.reply(now, handle, Ok(None));
             }
         }
-        assert!(device.events.len() <= config.sessions_max);
+        assert!(device.station.events.len() <= config.sessions_max);
     }
 }
 
@@ -134,11 +149,12 @@ fn favoured_peers_keep_their_sessions_while_strangers_open_ten_times_as_many() {
     let [sessions, callers, ..] = device.fullness();
     assert!(sessions.times_full > 0 && callers.times_full > 0, "{sessions:?} {callers:?}");
     for (place, (peer, id, peer_key)) in favoured.iter_mut().enumerate() {
-        let kept = device.sessions.iter().filter(|session| session.pair.peer == *peer_key).count();
+        let kept =
+            device.station.sessions.iter().filter(|session| session.pair.peer == *peer_key).count();
         assert_eq!(kept, 1, "the session of the favoured peer at {place}");
         ask(now, &mut entropy, &mut device, (peer, place as u32 + 1), *id);
         assert!(is_answered(peer), "over its old session");
-        assert!(peer.sessions.len() == 1);
+        assert!(peer.station.sessions.len() == 1);
     }
     let hub = Config::for_callers(11_000);
     assert!(hub.sessions_max >= 22_000 && hub.callers_max >= 22_000);
@@ -202,7 +218,8 @@ fn hostile_peer_with_keys_gets_no_more_than_its_share() {
             let _ = device.call(now, &mut entropy, &device_id, &peer_key, 1, epoch, later);
         }
         let hostile = hostile_message(&mut entropy);
-        if let (Ok(message), Some(session)) = (Message::parse(&hostile), peer.sessions.first_mut())
+        if let (Ok(message), Some(session)) =
+            (Message::parse(&hostile), peer.station.sessions.first_mut())
         {
             let datagram = session.seal(&config, &message).expect("a fresh session");
             device.receive(now, &mut entropy, 1, &datagram);
@@ -212,7 +229,8 @@ fn hostile_peer_with_keys_gets_no_more_than_its_share() {
         while let Some((_, datagram)) = device.transmit() {
             peer.receive(now, &mut entropy, 0, &datagram);
         }
-        while let Some((_, datagram)) = peer.transmit().filter(|_| peer.sessions.len() < 3) {
+        while let Some((_, datagram)) = peer.transmit().filter(|_| peer.station.sessions.len() < 3)
+        {
             device.receive(now, &mut entropy, 1, &datagram);
         }
         while let Some(event) = device.event() {
@@ -221,10 +239,10 @@ fn hostile_peer_with_keys_gets_no_more_than_its_share() {
                 device.reply(now, handle, Ok(Some([2; 5_000].to_vec())));
             }
         }
-        peer.events.clear();
-        assert!(device.callers.bytes_taken() <= config.buffer_bytes_max);
-        assert!(device.calls.len() <= config.calls_max);
-        assert!(device.sessions.len() <= config.sessions_max);
+        peer.station.events.clear();
+        assert!(device.incoming.callers.bytes_taken() <= config.buffer_bytes_max);
+        assert!(device.outgoing.calls.len() <= config.calls_max);
+        assert!(device.station.sessions.len() <= config.sessions_max);
     }
     assert!(parsed > 10_000 && executed > 0, "{parsed} parsed, {executed} executed");
 }
@@ -264,10 +282,10 @@ fn removed_machine_leaves_nothing_behind() {
     device.call(now, &mut entropy, &id, &other_key, 1, Some(other.epoch()), call()).expect("made");
     let (_, initiation) = other.transmit().expect("an initiation");
     device.receive(now, &mut entropy, 1, &initiation);
-    assert_eq!((device.sessions.len(), device.callers.running()), (1, 1));
+    assert_eq!((device.station.sessions.len(), device.incoming.callers.running()), (1, 1));
     device.remove_machine(now, &id);
-    assert_eq!((device.sessions.len(), device.callers.running()), (0, 0));
-    assert!(device.calls.is_empty() && device.peers.is_empty());
+    assert_eq!((device.station.sessions.len(), device.incoming.callers.running()), (0, 0));
+    assert!(device.outgoing.calls.is_empty() && device.station.peers.list.is_empty());
     assert_ne!(Some(device.epoch()), hint, "the initiation can't be replayed if it comes back");
     let events: Vec<_> = core::iter::from_fn(|| device.event()).collect();
     let done = events.iter().filter(|event| matches!(event, Event::CallDone { .. })).count();

@@ -179,7 +179,7 @@ fn request_is_what_a_handshake_would_be_computed_for() {
     other_machine[1] ^= 1;
     assert_eq!(device.handshake_request(*now, &CALLER, &other_machine), None);
     assert_eq!(device.handshake_request(*now, &CALLER, &datagram[..50]), None);
-    let cookie = device.gate.cookie(*now, &CALLER);
+    let cookie = device.station.gate.cookie(*now, &CALLER);
     let mut shown = datagram;
     shown[45] ^= 1;
     let proof = crate::noise::proof(&cookie.0, &shown[..25], &shown[41..]);

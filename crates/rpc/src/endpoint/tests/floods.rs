@@ -122,7 +122,7 @@ impl Scene {
     fn say(&mut self, stranger: usize, frame: Frame<'_>) {
         let Caller { endpoint, place, .. } = &mut self.strangers[stranger];
         let finished = Finished::below(CallNumber(0));
-        let Some(session) = endpoint.sessions.last_mut() else { return };
+        let Some(session) = endpoint.station.sessions.last_mut() else { return };
         let config = Config::default();
         let message = Message { finished, frame };
         let Some(datagram) = session.seal(&config, &message) else { return };
@@ -169,10 +169,9 @@ fn forged_responses_cost_no_unbounded_work() {
         let mut caller = scene.caller(50);
         let epoch = scene.device.epoch();
         scene.call(&mut caller, "answer", 10);
-        let pair = caller.endpoint.peers[0].pair;
-        caller.endpoint.peers[0].epoch = Some(epoch);
-        caller.endpoint.close_handshake(&pair);
-        caller.endpoint.open(scene.now, &mut scene.entropy, &pair, DEVICE);
+        let pair = caller.endpoint.station.peers.list[0].pair;
+        caller.endpoint.station.peers.list[0].epoch = Some(epoch);
+        open_anew(&mut caller.endpoint, scene.now, &mut scene.entropy, &pair, DEVICE);
         let mut initiation = Vec::new();
         while let Some((_, datagram)) = caller.endpoint.transmit() {
             initiation = datagram;
@@ -185,7 +184,7 @@ fn forged_responses_cost_no_unbounded_work() {
             caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &false_one);
         }
         caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &response);
-        assert_eq!(caller.endpoint.sessions.len() == 1, opened_at_once, "after {forged}");
+        assert_eq!(caller.endpoint.station.sessions.len() == 1, opened_at_once, "after {forged}");
         // The next transmission brings the true one again, whoever forged them.
         for _ in 0..20 {
             scene.exchange(&mut caller);
@@ -217,7 +216,7 @@ fn reply_asked_for_again_and_again_is_sent_within_a_budget() {
     let mut scene = Scene::new(Config::default());
     scene.add_stranger();
     let Caller { endpoint, .. } = &mut scene.strangers[0];
-    let number = CallNumber(endpoint.peers[0].next_number.0 - 1);
+    let number = CallNumber(endpoint.station.peers.list[0].next_number.0 - 1);
     let mut sent = 0;
     for _ in 0..1_000 {
         scene.say(0, Frame::Want { number, burst: 32, fragments: FragmentSet::ALL });
@@ -238,14 +237,14 @@ fn call_asked_for_again_and_again_is_sent_in_eight_bursts_a_second() {
         scene.pass(Duration::from_millis(20));
     }
     assert_eq!(scene.unanswered, 1, "the call runs, and all of it has arrived");
-    let call = &caller.endpoint.calls[0];
+    let call = &caller.endpoint.outgoing.calls[0];
     let number = call.number;
     let parts = call.sent.len();
     let finished = Finished::below(CallNumber(0));
     let mut sent = 0;
     for _ in 0..5_000 {
         let frame = Frame::Missing { number, fragments: FragmentSet::ALL };
-        let session = scene.device.sessions.last_mut().expect("a session");
+        let session = scene.device.station.sessions.last_mut().expect("a session");
         let datagram = session.seal(&Config::default(), &Message { finished, frame });
         let datagram = datagram.expect("a fresh session");
         caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &datagram);
@@ -264,19 +263,19 @@ fn call_asked_for_again_and_again_is_sent_in_eight_bursts_a_second() {
 fn pair_that_opens_session_after_session_has_three_of_them() {
     let mut scene = Scene::new(Config::default());
     (0..2).for_each(|_| scene.add_stranger());
-    let pair = scene.strangers[0].endpoint.peers[0].pair;
+    let pair = scene.strangers[0].endpoint.station.peers.list[0].pair;
     let mut greedy = scene.strangers.remove(0);
-    let other = scene.device.sessions.last().expect("the other stranger's").pair;
+    let other = scene.device.station.sessions.last().expect("the other stranger's").pair;
     let mut most = 0;
     for _ in 0..20 {
-        greedy.endpoint.close_handshake(&pair);
-        greedy.endpoint.open(scene.now, &mut scene.entropy, &pair, DEVICE);
+        open_anew(&mut greedy.endpoint, scene.now, &mut scene.entropy, &pair, DEVICE);
         for _ in 0..50 {
             scene.exchange(&mut greedy);
             scene.pass(Duration::from_millis(20));
         }
-        let of_pair = |pair| scene.device.sessions.iter().filter(|one| one.pair == pair).count();
-        let of_greedy = scene.device.sessions.len() - of_pair(other);
+        let of_pair =
+            |pair| scene.device.station.sessions.iter().filter(|one| one.pair == pair).count();
+        let of_greedy = scene.device.station.sessions.len() - of_pair(other);
         most = most.max(of_greedy);
         assert!(of_greedy <= 3, "{of_greedy} sessions of one pair");
         assert_eq!(of_pair(other), 1, "the other stranger's session goes on");
@@ -305,10 +304,13 @@ fn a_called_peer_that_never_ends_its_reply_keeps_no_other_reply_out() {
         caller.call(now, entropy, &id, &key, DEVICE, None, call).expect("room");
     }
     let mut reply = |now, peer: u8| {
-        let number = caller.call_of(&pair(peer), CallNumber(u64::from(peer))).map(|one| one.number);
+        let number =
+            caller.outgoing.call_of(&pair(peer), CallNumber(u64::from(peer))).map(|one| one.number);
         let number = number.expect("numbers go up from one");
-        caller.on_reply(now, &mut scene.entropy, &pair(peer), number, 0, &part);
-        caller.call_of(&pair(peer), number).is_some_and(|call| call.reply.is_some())
+        let mut means = caller.means(now, &mut scene.entropy);
+        let Endpoint { station, outgoing, .. } = &mut caller;
+        outgoing.on_reply(station, &mut means, &pair(peer), number, 0, &part);
+        caller.outgoing.call_of(&pair(peer), number).is_some_and(|call| call.reply.is_some())
     };
     assert!(reply(scene.now, 1) && reply(scene.now, 2));
     assert!(!reply(scene.now, 3), "both have just begun");
@@ -345,7 +347,7 @@ fn commands_of_one_user_at_once_keep_their_sessions() {
     let mut commands = commands(&mut scene, 8);
     (0..3).for_each(|_| call_by_turns(&mut scene, &mut commands));
     for command in &commands {
-        assert_eq!(command.endpoint.sessions.len(), 1, "none had to open another");
+        assert_eq!(command.endpoint.station.sessions.len(), 1, "none had to open another");
     }
 }
 
@@ -353,13 +355,17 @@ fn commands_of_one_user_at_once_keep_their_sessions() {
 fn commands_beyond_the_sessions_of_one_user_get_through_and_leave_others_theirs() {
     let mut scene = Scene::new(Config::default());
     scene.add_stranger();
-    let other = scene.device.sessions.iter().next().unwrap().pair;
+    let other = scene.device.station.sessions.iter().next().unwrap().pair;
     let mut commands = commands(&mut scene, 12);
     for _ in 0..2 {
         call_by_turns(&mut scene, &mut commands);
-        let of_user = scene.device.sessions.iter().filter(|one| one.pair != other).count();
+        let of_user = scene.device.station.sessions.iter().filter(|one| one.pair != other).count();
         assert_eq!(of_user, Config::default().sessions_max / 3);
-        assert_eq!(scene.device.sessions.len(), of_user + 1, "the stranger's session goes on");
+        assert_eq!(
+            scene.device.station.sessions.len(),
+            of_user + 1,
+            "the stranger's session goes on"
+        );
     }
 }
 
@@ -401,8 +407,8 @@ fn owner_gets_through_all_floods_at_once() {
         if tick % 100 == 99 {
             assert_eq!(done, 1 + tick / 100, "a call takes longer than two seconds");
         }
-        assert!(scene.device.sessions.len() <= config.sessions_max);
-        assert!(scene.device.callers.bytes_taken() <= config.buffer_bytes_max + 2 * 8_400);
+        assert!(scene.device.station.sessions.len() <= config.sessions_max);
+        assert!(scene.device.incoming.callers.bytes_taken() <= config.buffer_bytes_max + 2 * 8_400);
         scene.pass(Duration::from_millis(20));
     }
 }
@@ -410,7 +416,7 @@ fn owner_gets_through_all_floods_at_once() {
 /// The datagrams of strangers in one tick.
 fn flood(scene: &mut Scene, tick: u32) {
     let Scene { now, entropy, device, .. } = scene;
-    let id = device.machines[0].id;
+    let id = device.station.machines.list[0].id;
     let mut garbage = [0; 216];
     for number in 0..20 {
         entropy.fill(&mut garbage).expect("randomness");
@@ -418,7 +424,7 @@ fn flood(scene: &mut Scene, tick: u32) {
         garbage[..25].copy_from_slice(&header);
         let from = STRANGERS + (tick * 20 + number) % 500;
         if number % 2 == 0 {
-            let cookie = device.gate.cookie(*now, &from);
+            let cookie = device.station.gate.cookie(*now, &from);
             let code = crate::noise::proof(&cookie.0, &header, &garbage[41..]);
             garbage[25..41].copy_from_slice(&code);
         }
