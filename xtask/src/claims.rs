@@ -47,7 +47,7 @@ struct Claims {
 struct Claim {
     /// The page that makes it.
     page: String,
-    /// What the page says, with `{}` for each number that is derived; any white space is as good as any other.
+    /// The page's words, with `{}` for each number that is derived; any white space is as good as any other.
     text: String,
     /// Where the numbers come from, in their order.
     #[serde(default)]
@@ -111,7 +111,7 @@ fn read(root: &Path) -> Result<Vec<Claim>> {
     Ok(claims.claim)
 }
 
-/// What differs; with `update` the pages say what was derived afterwards.
+/// The claims that differ; with `update`, the pages are rewritten with the derived numbers.
 fn faults(claims: &[Claim], root: &Path, update: bool) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let tests = test_names::all(root)?;

@@ -7,7 +7,7 @@
 //! imports those below it alone, in the order `terminal`, `home`, `reach`, `make`, `machine`, `device`, `hub` and `mesh`,
 //! `keys`, `trial`.
 //!
-//! What a command found goes to standard output, as text or with `--json` as one object; an error names the cause and the
+//! A command's findings go to standard output, as text or with `--json` as one object; an error names the cause and the
 //! way out.
 #![forbid(unsafe_code)]
 

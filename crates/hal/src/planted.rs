@@ -40,7 +40,7 @@ pub enum Weakness {
     EpochsNeverEnd,
     /// M15: each new epoch is published at once.
     StrangersSetThePace,
-    /// What a machine used since the last count is forgotten when its tree is restored.
+    /// A machine's use since the last count is forgotten when its tree is restored.
     RestoreForgetsUse,
 }
 

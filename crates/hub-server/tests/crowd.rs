@@ -45,7 +45,7 @@ const SOCKET_MAX: usize = 200;
 const TURN: usize = 256;
 const COMMIT_US: u64 = 2_000;
 
-/// What the trial has a datagram cost the hub that came, and beside that one that goes out, by what it took to make it:
+/// The trial's cost to the hub of a datagram that came, and beside that of one that goes out, by what it took to make it:
 /// more than `cargo xtask bench hub` measured.
 const TAKEN_US: u64 = 50;
 
@@ -256,7 +256,7 @@ fn record(place: u32, seed: &Seed) -> DeviceRecord {
     }
 }
 
-/// What happens at a time.
+/// An event at a time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Arrives(u32, Vec<u8>),
@@ -461,7 +461,7 @@ impl Trial {
             let Some(place) = place_at(socket) else { continue };
             self.plan(free_us + WAY_US, Happening::Reaches(place, datagram));
         }
-        // What comes meanwhile waits in the socket.
+        // Datagrams that come meanwhile wait in the socket.
         self.hub_is_busy = true;
         self.plan(free_us, Happening::HubTurns);
     }
@@ -528,7 +528,7 @@ impl Trial {
     }
 }
 
-/// What the trial found, beside what it demands.
+/// The trial's findings, beside its demands.
 struct Found {
     all_listed_after_s: f64,
     calm_load_percent: f64,
@@ -580,7 +580,7 @@ fn try_hub(devices: u32, absences_s: &[u64], (strangers, apart_us): (u32, u64)) 
         trial.start_hub();
         let (began_us, lost) = (trial.now_us, trial.lost);
         let within_us = began_us + 3 * CALM_S * 1_000_000;
-        // Whoever is back stays back: these have a session, and their calls go on while the others come.
+        // A device that is back stays back: these have a session, and their calls go on while the others come.
         let half = |trial: &Trial| trial.listed_since(began_us) >= count / 2;
         assert!(trial.run_until(within_us, half));
         let half_after_s = (trial.now_us - began_us) as f64 / 1e6;

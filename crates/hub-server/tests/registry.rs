@@ -314,7 +314,7 @@ fn index_is_kept_once_all_that_it_names_is_there_and_found_as_a_referrer() {
         "annotations": { "for": "two processors" },
     });
     assert_eq!(found["manifests"], json!([descriptor]));
-    // What is of both kinds, or of none, is refused.
+    // A manifest of both kinds, or of none, is refused.
     for (key, value) in [("config", named(&arm)), ("manifests", json!(null)), ("layers", json!([]))]
     {
         let mut other: Value = serde_json::from_str(&index).unwrap();

@@ -46,7 +46,7 @@ const STEP_MAX_US: u64 = 1_000_000;
 /// The pace that is believed before any is known: handshakes a second.
 const PACE_INITIAL: u64 = 200;
 
-/// Who waits to be let in.
+/// Peers that wait to be let in.
 pub(crate) struct Door {
     known: Queue,
     others: Queue,

@@ -36,7 +36,7 @@ pub(crate) struct Listed {
     steps: core::cell::Cell<usize>,
 }
 
-/// What the orders have of a device.
+/// The part of a device that the orders hold.
 struct Place {
     owner: VerifyingKey,
     device_machine: PublicKey,
@@ -252,7 +252,7 @@ impl Place {
         }
     }
 
-    /// What the orders of those in force have of it.
+    /// The part of it that the orders of those in force hold.
     fn shown(&self) -> (VerifyingKey, &[MachineId]) {
         (self.owner, &self.ids)
     }

@@ -136,7 +136,7 @@ mod tests {
         alloc::format!("device-{number:06}").parse().unwrap()
     }
 
-    /// What a walk through all of them finds.
+    /// The findings of a walk through all of them.
     fn walk(known: &BTreeMap<Name, usize>, skip: usize) -> Option<(Name, usize)> {
         let mut left = skip;
         for (name, count) in known {

@@ -411,7 +411,7 @@ pub(crate) enum Sought<'a> {
     Here(&'a Machine),
     /// Nobody: it would be on this device, and isn't.
     Nobody,
-    /// Somebody on another device.
+    /// A caller on another device.
     Elsewhere,
 }
 

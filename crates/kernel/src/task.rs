@@ -45,7 +45,7 @@ pub enum Standing {
         /// Its device's name.
         device: Name,
     },
-    /// Somebody of whom only the key is known.
+    /// A caller known by its key alone.
     Stranger,
 }
 
@@ -110,6 +110,6 @@ pub(crate) enum ReplyTo {
     Nobody,
     /// A machine of this device.
     Call(CallId),
-    /// Somebody outside; the node knows who.
+    /// A caller outside the kernel; the node knows which.
     Outside(Ticket),
 }

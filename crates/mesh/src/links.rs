@@ -1,4 +1,4 @@
-//! What a protocol declares to send, set, ask and tell; a [`Context`](crate::Context) lets it do nothing else.
+//! The list of all that a protocol sends, sets, asks and tells; a [`Context`](crate::Context) lets it do nothing else.
 
 use crate::event::{Message, Notification, Request, Timer};
 

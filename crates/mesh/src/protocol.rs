@@ -76,7 +76,7 @@ pub trait Expires<T: Timer>: Protocol {
 
 /// Answers the request `R`.
 pub trait Serves<R: Request>: Protocol {
-    /// Somebody asks. `None` if the answer comes later, to the [`Question::keep`]er, or never.
+    /// Answers a question. `None` if the answer comes later, to the [`Question::keep`]er, or never.
     fn serve(
         &mut self,
         request: R,

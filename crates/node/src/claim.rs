@@ -10,7 +10,7 @@ use tenure_wire::control::ControlError;
 /// How long its user may leave a place alone before another takes it: far more than one part takes on its way.
 pub(crate) const ALONE_MAX: Duration = Duration::from_secs(20);
 
-/// Who brings or fetches a part, and when.
+/// The peer that brings or fetches a part, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     /// The number of the caller's incarnation; `None` on the device itself.

@@ -125,7 +125,7 @@ pub enum FirmwareError {
     FormatVersion,
     /// They end too soon.
     Truncated,
-    /// Somebody signed it whom the device doesn't take firmware from.
+    /// Its signer is none of those from whom the device takes firmware.
     OtherSigner,
     /// It isn't what was signed: it was changed since, or forged.
     Signature,

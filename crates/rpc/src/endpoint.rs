@@ -488,7 +488,7 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
-    /// Somebody was asked for its epoch: for its identity, or to open a session with it.
+    /// A peer was asked for its epoch: for its identity, or to open a session with it.
     fn on_challenge(&mut self, means: &mut Means<'_>, challenge: &Challenge) {
         let answered = |question: &Question<A>| question.is_answered_by(&challenge.echo);
         let Some(position) = self.questions.iter().position(answered) else {
@@ -550,7 +550,7 @@ impl<A: PeerAddress> Endpoint<A> {
         self.station.events.pop_front()
     }
 
-    /// What it takes to open a session now.
+    /// The means to open a session now.
     fn means<'a>(&self, now: Instant, entropy: &'a mut dyn Entropy) -> Means<'a> {
         Means { now, entropy, remembers_since: self.incoming.callers.horizon() }
     }

@@ -75,7 +75,7 @@ const PASSED_OVER_MAX: usize = 64;
 /// Entries of what is gone may be as many as there are others, and so many more.
 pub(crate) const STALE_MAX: usize = 16;
 
-/// What may be given up, the one that is missed least first, as far as it was known when it was last looked at.
+/// Entries that may be given up, the one that is missed least first, in the order of the last look.
 #[derive(Clone, Default)]
 pub(crate) struct LeastMissed {
     heap: BinaryHeap<Reverse<(Rank, u64)>>,

@@ -92,7 +92,7 @@ const HUB: usize = 2;
 const TENANT: usize = 3;
 /// Strangers who attack, each from an address of its own.
 const STRANGERS: usize = 4;
-/// Somebody whom an attacker's datagrams seem to come from. Nobody is there.
+/// The false source of an attacker's datagrams. Nobody is there.
 const VICTIM: usize = 20;
 /// Honest newcomers, one after the other.
 const NEWCOMERS: usize = 24;

@@ -30,7 +30,7 @@ pub(crate) struct Catalogue {
     removals: Removals,
 }
 
-/// What a step of a deletion did.
+/// The outcome of one step of a deletion.
 pub(crate) struct Step {
     /// How many values it took out of the index.
     pub(crate) values: usize,

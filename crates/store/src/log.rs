@@ -152,7 +152,7 @@ impl<F: Flash> Log<F> {
         self.position(Location(self.sector_start(self.newest) + self.tail))
     }
 
-    /// What a record costs.
+    /// The cost of a record.
     pub(crate) fn cost(&self, entry: &Entry) -> Cost {
         self.layout.cost(entry.path().len(), entry.value_length())
     }

@@ -1,4 +1,4 @@
-//! What a store keeps: values, in trees.
+//! The content of a store: values, in trees.
 
 use alloc::vec::Vec;
 

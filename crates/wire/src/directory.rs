@@ -85,7 +85,7 @@ pub struct Registered {
 pub enum Refusal {
     /// It can't be read, or a list in it is too long.
     Malformed,
-    /// Somebody else than the device sent it.
+    /// Its sender isn't the device.
     Sender,
     /// The device's signature is wrong.
     Signature,

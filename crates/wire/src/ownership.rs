@@ -31,7 +31,7 @@ pub struct Succession {
 pub enum SuccessionKind {
     /// The same owner has new keys: machines, leases and what was revoked stay.
     Change,
-    /// Somebody else holds the device: what the former owner granted ends.
+    /// Another owner holds the device: grants of the former one end.
     HandOver,
 }
 

@@ -41,7 +41,7 @@ fn lost(reason: Option<&str>) {
     LOST.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What became of the messages: `tenure call relay show`
+/// The fate of the messages: `tenure call relay show`
 fn show() -> String {
     let (delivered, lost) = (DELIVERED.load(Ordering::Relaxed), LOST.load(Ordering::Relaxed));
     format!("{delivered} delivered, {lost} lost")

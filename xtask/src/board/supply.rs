@@ -33,7 +33,7 @@ pub(super) struct Memory {
 
 /// A brown-out: the supply falls too low for a moment.
 const DIP: i32 = SIGUSR1;
-/// Somebody pulls the pin that wakes the chip.
+/// A hand pulls the pin that wakes the chip.
 const PIN: i32 = SIGUSR2;
 
 /// Powers the chip, whose emulator is `command` and whose RAM is in the file `ram`, until it faults. Where

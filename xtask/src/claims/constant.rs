@@ -18,7 +18,7 @@ fn value_within(source: &str, name: &str, depth: u8) -> Option<f64> {
     })
 }
 
-/// What follows `NAME: TYPE =`, or `NAME:` where a field is set.
+/// The text after `NAME: TYPE =`, or `NAME:` where a field is set.
 fn definitions<'a>(source: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let places = source.match_indices(name);
     places.filter_map(move |(at, _)| {

@@ -21,7 +21,7 @@ pub(super) struct Source {
     constant: Option<String>,
     /// The keys of a TOML file that lead to it, with dots between; of a list the entry whose `name` it is.
     key: Option<String>,
-    /// What another page says, with one `{}`: the number stands there, and here once more.
+    /// Another page's words, with one `{}`: the number stands there, and here once more.
     said: Option<String>,
     /// The lines that begin with this, counted.
     lines: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Source {
     /// A command and its arguments; the number is the one in the place of `{}` in `prints`.
     command: Option<String>,
     prints: String,
-    /// What one is, in the unit of the source: 1,024 if the page speaks of KiB and the source of bytes.
+    /// The value of one, in the unit of the source: 1,024 if the page speaks of KiB and the source of bytes.
     per: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the outcomes of a suite come to.
+//! The verdict over a suite's outcomes.
 //!
 //! A test that fails, unless it is named with a reason, has failed. So has a name that no test needs any more, and the
 //! whole, if fewer tests pass than did before: what isn't here is skipped.
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// What is known of a suite.
+/// The facts known of a suite.
 pub(super) struct Record {
     /// The tests that fail, by their reasons, which stand in docs/suites.md as well. A star stands for any text.
     pub(super) named: &'static [(&'static str, &'static [&'static str])],

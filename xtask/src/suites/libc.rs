@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::judged::{Outcome, Record};
 use crate::tenure::{self, Profile};
 
-/// What a suite's folder is known by, and where its tests lie in it.
+/// The file that a suite's folder is known by, and the folder of its tests.
 struct Suite {
     /// A file that no other suite has.
     mark: &'static str,
@@ -91,7 +91,7 @@ const FILES: [(&str, &str); 3] = [
     ("headers/report.h", include_str!("libc/report.h")),
 ];
 
-/// What compiler, linker and packer say of a test that needs what isn't here.
+/// Words of compiler, linker and packer about a test that needs what isn't here.
 const ABSENT: [&str; 8] = [
     "file not found",
     "call to undeclared function",
@@ -103,7 +103,7 @@ const ABSENT: [&str; 8] = [
     "which no device has",
 ];
 
-/// What a machine's log says of its test in the end.
+/// The last words of a machine's log about its test.
 const PASSED: &str = "the test has passed";
 const FAILED: &str = "the test has failed";
 const LEFT_OUT: &str = "the test leaves itself out";

@@ -20,7 +20,7 @@ const SUITE: &str =
 const SPECIFICATION: &str = "1.1";
 const RECORD: Record = Record { named: &[], passed_min: 369 };
 
-/// What `tenure login --token` says.
+/// The output of `tenure login --token`.
 #[derive(Deserialize)]
 struct Token {
     token: String,

@@ -53,7 +53,7 @@ pub enum ModuleError {
     },
 }
 
-/// What to do without an import.
+/// The advice for one who has to do without an import.
 fn instead(module: &str, name: &str) -> &'static str {
     match (module, name) {
         ("wasi_snapshot_preview1" | "wasi_unstable", _) => {

@@ -145,7 +145,7 @@ pub struct CompiledCode {
     names: Names,
 }
 
-/// Who made a module, and with it how large its memory is at the start.
+/// The maker of a module, and with it how large its memory is at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linked {
     /// A linker of ours: no memory in vain.

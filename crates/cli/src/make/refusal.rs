@@ -195,7 +195,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What a module does that passes the limit, the figure's unit, and the way out.
+/// The use that passes the limit, the figure's unit, and the way out.
 fn words(limit: Limit) -> (&'static str, &'static str, &'static str) {
     const LESS_CODE: &str = "leave out what isn't used (-Wl,--gc-sections, lto = true), and build for size (-Os, \
                              opt-level = \"s\")";

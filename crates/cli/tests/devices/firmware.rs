@@ -72,7 +72,7 @@ fn check_update(board: Board) {
     let before = identity(&user, &device);
     assert_eq!(status(&user, &device)["slot"], "A");
 
-    // Somebody who isn't the owner signs in vain, and nothing goes back.
+    // A person who isn't the owner signs in vain, and nothing goes back.
     let stranger = User::new();
     let error = update_error(&user, &device, &signed(&stranger, &image, 2));
     assert!(error.contains("signed by neither the device's owner nor the maker"), "{error}");

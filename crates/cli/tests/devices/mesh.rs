@@ -189,7 +189,7 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
     let more = ["--owner", &keys, "--mesh", any_address(), "--mesh-peer", &relay];
     let (mut cellar, entered) = enter(&elsewhere, "cellar", &more);
     assert!(entered["node"].is_null(), "{entered}");
-    // Somebody who isn't the owner sees no strangers, and lets nobody in.
+    // A person who isn't the owner sees no strangers, and lets nobody in.
     let refused = elsewhere.error(&["invite", "cellar", "--via", &attic.address]);
     assert!(refused.contains("another owner"), "{refused}");
     let refused = owner.error(&["invite", "cellar:7370", "--via", &attic.address]);

@@ -119,7 +119,7 @@ fn placing_goes_on_whichever_question_the_hub_or_the_device_dies_at() {
     }
 }
 
-/// Somebody who broke into the hub repeats a task.
+/// An attacker who broke into the hub repeats a task.
 fn lie(task: Task, bytes: Vec<u8>) -> Rogue {
     Box::new(move |call, _: &mut Database| match call.function {
         function::WORK => {

@@ -39,7 +39,7 @@ pub(crate) struct Watched {
     pub(crate) death: Option<(usize, Death)>,
 }
 
-/// Somebody's death.
+/// The process that dies, and at which moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Death {
     /// The hub, before its commit.

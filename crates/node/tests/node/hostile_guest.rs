@@ -105,7 +105,7 @@ struct Arena {
     keeper: PublicKey,
     friend: PublicKey,
     guest: PublicKey,
-    /// Somebody on the network who is called and answers.
+    /// A person on the network who is called and answers.
     stranger: usize,
     secrets: u64,
     /// How often the keeper has worked since it was started.

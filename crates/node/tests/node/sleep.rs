@@ -280,7 +280,7 @@ fn a_device_that_is_woken_again_and_again_stays_awake_and_wears_its_flash_no_fur
         config.sleep = SleepPolicy::WhenIdle { at_least: Duration::from_secs(1) };
     });
     let (mut woken, mut slept) = (0, true);
-    // Somebody's datagram wakes it each time after 10 ms, far before the time of its own.
+    // A stranger's datagram wakes it each time after 10 ms, far before the time of its own.
     while slept {
         (world, slept) = woken_after(world, Duration::from_millis(10));
         woken += u32::from(slept);

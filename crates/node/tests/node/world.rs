@@ -46,7 +46,7 @@ pub(crate) const PRELUDE: &str = r#"
 /// How a call ended.
 pub(crate) type CallResult = Result<Option<Vec<u8>>, NoResult>;
 
-/// Somebody on the network with a key and an address.
+/// A person on the network with a key and an address.
 pub(crate) struct Stranger {
     endpoint: Endpoint<Address>,
     address: Address,

@@ -24,7 +24,7 @@ pub(super) struct Incoming {
     pub(super) times_full: u64,
 }
 
-/// What becomes of a caller for whose calls there is room, or none.
+/// The fate of a caller for whose calls there is room, or none.
 pub(super) enum Room {
     Free,
     /// Another was forgotten for it.

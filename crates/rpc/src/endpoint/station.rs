@@ -1,4 +1,4 @@
-//! What calls of either direction stand on: the machines that an endpoint speaks for, its sessions and peers, and what
+//! The base of calls in both directions: the machines that an endpoint speaks for, its sessions and peers, and what
 //! goes out of it.
 
 use alloc::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::session::{Pair, Session};
 use crate::sessions::Sessions;
 use crate::{Config, EndpointError, Event, NoResult, PeerAddress};
 
-/// What calls of either direction stand on; those who send, receive or open something are lent it.
+/// The base of calls in both directions, lent to each part that sends, receives or opens something.
 pub(super) struct Station<A> {
     pub(super) config: Config,
     pub(super) machines: Machines,
@@ -29,7 +29,7 @@ pub(super) struct Station<A> {
     pub(super) events: VecDeque<Event<A>>,
 }
 
-/// What it takes to open a session at a moment.
+/// The means to open a session at a moment.
 pub(super) struct Means<'a> {
     pub(super) now: Instant,
     pub(super) entropy: &'a mut dyn Entropy,

@@ -188,7 +188,7 @@ fn false_challenges_refusals_and_deferrals_fail_no_call_and_run_none_twice() {
         for _ in 0..12 {
             handles.push(world.call(0, 1, 40));
             for _ in 0..20 {
-                // Somebody who sees everything answers in the device's name, before it does.
+                // An attacker who sees everything answers in the device's name, before it does.
                 let Some(last) = world.captured.iter().rev().find(|one| one.to == 1) else {
                     continue;
                 };

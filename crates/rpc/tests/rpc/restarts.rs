@@ -135,7 +135,7 @@ fn replayed_restarts_and_forgetting_run_no_call_twice() {
             if random.chance(300) {
                 world.publish();
             }
-            // Somebody on the way repeats what he saw.
+            // An attacker on the way repeats what it saw.
             for _ in 0..3 {
                 let at = random.below(world.captured.len() as u64) as usize;
                 let one = world.captured[at].clone();

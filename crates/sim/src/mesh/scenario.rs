@@ -61,7 +61,7 @@ pub struct Scenario {
     /// Which devices sleep by turns.
     #[serde(default, rename = "sleep")]
     pub sleeps: Vec<DutyCycle>,
-    /// Somebody without the network's key, who records frames and sends them again.
+    /// An attacker without the network's key, who records frames and sends them again.
     #[serde(default)]
     pub replayer: Option<Replayer>,
     /// Peripherals of the devices; takes `devices`.
@@ -330,7 +330,7 @@ pub struct DutyCycle {
     pub sleep_ms: u64,
 }
 
-/// Somebody who records what is on the air and sends it again.
+/// An attacker who records what is on the air and sends it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replayer {
@@ -384,7 +384,7 @@ pub enum Lie {
 pub struct Fault {
     /// When, in seconds.
     pub at_s: f64,
-    /// What.
+    /// The change.
     #[serde(flatten)]
     pub what: What,
 }
@@ -519,7 +519,7 @@ pub enum ScenarioError {
     NotPositive(&'static str),
     /// Something is to be broadcast, and no protocol is there that does.
     NoBroadcast,
-    /// Somebody lies about Babel's ways, and another router runs.
+    /// A liar about Babel's ways runs beside another router.
     NoBabel,
     /// No draw of the topology was connected: too few nodes for its size.
     Parted,

@@ -66,7 +66,7 @@ enum Event {
     Second,
     /// A device's power fails, unless it has failed before.
     PowerOff(u32),
-    /// Somebody sends again what was recorded.
+    /// An attacker sends again what it recorded.
     Replay,
     /// The scenario's liar of that number lies.
     Lie(u32),

@@ -195,7 +195,7 @@ impl Honest {
         if let Some(sent) = self.newcomers.iter_mut().find_map(of_newcomer) {
             return Some(sent);
         }
-        // Somebody on the way keeps these, until they are let go.
+        // An attacker on the way keeps these, until they are let go.
         if let Some(held) = &mut self.held {
             while let Some(datagram) = held.transmit() {
                 self.held_back.push((held.place, datagram));

@@ -1,4 +1,4 @@
-//! Somebody with a key, at an address, who calls the device and may be called by it.
+//! A person with a key, at an address, who calls the device and may be called by it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{DEVICE, address};
 /// How a call ended.
 pub(super) type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
-/// Somebody, whose calls are each about an errand `E`.
+/// A person whose calls are each about an errand `E`.
 pub(super) struct Person<E> {
     endpoint: Endpoint<Address>,
     pub(super) key: PublicKey,
@@ -26,7 +26,7 @@ pub(super) struct Person<E> {
 }
 
 impl<E> Person<E> {
-    /// Somebody whose key nobody knows yet.
+    /// A person whose key nobody knows yet.
     pub(super) fn stranger(now: Instant, place: usize, random: &mut Random) -> Self {
         let seed = Seed::generate(random).expect("this source never fails");
         Self::with(now, place, seed.device_secret(), random)

@@ -1,4 +1,4 @@
-//! Somebody who has the device's answers sent to a victim: each datagram goes out from the attacker's own
+//! An attacker who has the device's answers sent to a victim: each datagram goes out from the attacker's own
 //! address or in the victim's name, and everything that it ever sent goes out again.
 
 use std::time::Duration;

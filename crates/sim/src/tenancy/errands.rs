@@ -48,7 +48,7 @@ impl Parties {
         Self(Vec::new())
     }
 
-    /// Somebody joins at the next place, with this secret.
+    /// A tenant joins at the next place, with this secret.
     pub(super) fn join(&mut self, secret: StaticSecret, random: &mut Random) {
         self.0.push(Party::new(self.0.len() + OWNER, secret, random));
     }

@@ -23,11 +23,11 @@ const CHUNK_BYTES: usize = 4096;
 
 /// Something that is done to a machine.
 type Act = fn(&mut Terminal<'_>, usize) -> Answer<()>;
-/// What may be done to a machine that runs, and whether it is down after that, until somebody brings it back.
+/// The actions on a machine that runs, and whether it is down after that, until somebody brings it back.
 const ACTS: [(Act, bool); 5] =
     [(restart, false), (restore, false), (update, false), (stop, true), (remove, true)];
 
-/// What the owner means to do at the second terminal, and has done.
+/// The owner's plan at the second terminal, and its part that is done.
 pub(super) struct Hands {
     /// When something is done to a machine next.
     due_us: u64,

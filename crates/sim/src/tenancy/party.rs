@@ -1,4 +1,4 @@
-//! Somebody on the network who calls the device, one call at a time.
+//! A party on the network that calls the device, one call at a time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How a call ended.
 pub(super) type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
-/// Somebody, and what they are about: an errand `E`.
+/// A party and its purpose: an errand `E`.
 pub(super) struct Party<E> {
     endpoint: Endpoint<Address>,
     key: PublicKey,

@@ -60,7 +60,7 @@ impl Scene {
         Instant::from_micros(self.now_us)
     }
 
-    /// What the wall clock shows.
+    /// The time on the wall clock.
     pub(super) fn unix_s(&self) -> u64 {
         UNIX_S_AT_START + self.now_us / 1_000_000
     }

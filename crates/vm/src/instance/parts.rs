@@ -103,7 +103,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What the interpreter borrows; nothing before it is allocated.
+    /// The parts that the interpreter borrows; nothing before it is allocated.
     #[inline(always)]
     pub(super) fn entry<'e>(&'e mut self, image: &'e Image<'e>) -> Option<Entry<'e>> {
         let (globals, stack) = self.stack.split()?;

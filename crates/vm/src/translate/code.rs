@@ -36,7 +36,7 @@ impl Code {
         self.reachable = reachable;
     }
 
-    /// What follows may be reached from further on as well.
+    /// The next instruction may be reached from further on as well.
     pub(super) fn begin_loop(&mut self) {
         self.emitter.seal();
         self.mirror = None;

@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0, verdict }
     }
 
-    /// Who is told of a refusal.
+    /// The listener that is told of a refusal.
     pub(crate) fn verdict(&self) -> &'a Verdict {
         self.verdict
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::zone::OFFSET_S_MAX;
 use super::{Schedule, ScheduleError, Zone};
 
-/// What a text begins with that says a zone.
+/// The beginning of a text that says a zone.
 pub(super) const PREFIX: &str = "TZ=";
 /// The end of the time that is looked at, in seconds since 1970: about the year 36,800.
 const END_S: i64 = 1 << 40;
@@ -23,7 +23,7 @@ const APART_S_MAX: i64 = 2 * OFFSET_S_MAX;
 /// A [`Schedule`] on the clock of a [`Zone`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalSchedule {
-    /// What the clock shows when it comes.
+    /// The clock's reading when it comes.
     pub schedule: Schedule,
     /// The clock.
     pub zone: Zone,
@@ -46,7 +46,7 @@ impl LocalSchedule {
         let is_fixed = self.schedule.is_fixed();
         let mut over = at + self.zone.ahead_s(at);
         if is_fixed && let Some(change) = self.zone.change_before(at) {
-            // What the clock showed before it was put back is over until it shows more.
+            // Times that the clock showed before it was put back are over until it shows more.
             over = over.max(change.at + change.before_s - 1);
         }
         for _ in 0..STEPS_MAX {

@@ -123,13 +123,13 @@ impl Zone {
     }
 }
 
-/// What the clock is ahead at `unix_s`, if a change came before.
+/// The clock's offset at `unix_s`, if a change came before.
 fn offset(changes: &Changes, unix_s: i64) -> Option<i32> {
     let last = changes.iter().rev().find(|(at, _)| *at <= unix_s);
     last.map(|(_, offset_s)| *offset_s)
 }
 
-/// What changes at `at`, if anything does.
+/// The change at `at`, if there is one.
 fn change(changes: &Changes, at: i64) -> Option<Change> {
     let (before, after) = (offset(changes, at - 1)?, offset(changes, at)?);
     let change = Change { at, before_s: before.into(), after_s: after.into() };
@@ -232,7 +232,7 @@ impl FromStr for Zone {
     }
 }
 
-/// What is left to read.
+/// The text left to read.
 struct Text<'a>(&'a str);
 
 impl Text<'_> {

@@ -12,7 +12,7 @@ const OWNER: u32 = 1;
 /// The places of strangers, from here on.
 const STRANGERS: u32 = 100;
 
-/// Somebody who calls the device.
+/// A person who calls the device.
 struct Caller {
     endpoint: Endpoint<u32>,
     id: MachineId,

@@ -93,7 +93,7 @@ fn text_that_is_no_local_schedule_is_refused() {
     assert!(matches!(refused("TZ= 06:30"), ScheduleError::Zone(_)));
 }
 
-/// What a stranger's package holds.
+/// The rules of a stranger's package.
 #[test]
 fn times_far_away_have_a_next_time_or_none() {
     let schedule = local(BERLIN, "06:30");
@@ -189,7 +189,7 @@ impl Entry {
 /// the last for which it ran jobs.
 fn by_cron(entry: &Entry, zone: &Zone, (from, to): (i64, i64)) -> Vec<u64> {
     let shown = |minute: i64| (minute * 60 + zone.ahead_s(minute * 60)).div_euclid(60);
-    // What it showed before it was put back.
+    // Times that it showed before it was put back.
     let mut virtually = (from - 180..=from).map(shown).max().unwrap();
     let mut runs = Vec::new();
     for minute in from + 1..=to {
