@@ -47,6 +47,7 @@ enum Command {
     Remove(machine::install::RemoveArguments),
     Trash(machine::trash::Arguments),
     Renew(machine::lease::Arguments),
+    Pages(machine::pages::Arguments),
     Pass(machine::pass::Arguments),
     Unban(machine::install::UnbanArguments),
     Restart(machine::halt::RestartArguments),
@@ -117,6 +118,7 @@ impl CommandLine {
             Command::Owner(arguments) => keys::owner::run(arguments, &output),
             Command::Revoke(arguments) => keys::revoke::run(arguments, &output),
             Command::Renew(arguments) => machine::lease::run(arguments, &output),
+            Command::Pages(arguments) => machine::pages::run(arguments, &output),
             Command::Pass(arguments) => machine::pass::run(arguments, &output),
             Command::Unban(arguments) => machine::install::unban(arguments, &output),
             Command::Restart(arguments) => {

@@ -36,7 +36,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "pass", "restart", "stop", "start", "unban", "snapshot", "restore",
         ],
     ),
-    ("Look and call", &["shell", "status", "top", "list", "call", "log", "tree", "events", "tls"]),
+    (
+        "Look and call",
+        &["shell", "status", "top", "list", "call", "pages", "log", "tree", "events", "tls"],
+    ),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),
 ];

@@ -119,6 +119,14 @@ impl Home {
         self.key("owner.key")
     }
 
+    /// The key with which visitors of pages call machines, made at its first use.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn pages_key(&self) -> Result<SigningKey, HomeError> {
+        self.key("pages.key")
+    }
+
     /// Whether this user has an owner's key already.
     pub fn has_owner_key(&self) -> bool {
         self.folder.join("owner.key").exists()

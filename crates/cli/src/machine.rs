@@ -8,6 +8,7 @@ pub mod install;
 pub(crate) mod kept_packages;
 pub mod lease;
 pub mod list;
+pub mod pages;
 pub mod pass;
 pub mod rollback;
 pub mod secret;

@@ -5,4 +5,5 @@ pub mod discovery;
 pub mod network;
 pub(crate) mod pages;
 pub mod place;
+pub mod visitor;
 pub mod whom;

@@ -4,14 +4,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Write as _};
 
+use crate::http::Request;
 use crate::log::{Line, write_line};
 use crate::{Level, calls, host};
 
 /// Names the functions of this module that others can call, and `entry`, which runs when the machine
 /// starts.
 ///
-/// A function takes nothing, or the call's parameter as `Option<&[u8]>`, `Option<&str>`, `&[u8]` or
-/// `&str`, and returns what is a [`Reply`]. If the parameter is null and the function can't take
+/// A function takes nothing, or the call's parameter as `Option<&[u8]>`, `Option<&str>`, `&[u8]`,
+/// `&str` or a visitor's [`Request`](crate::http::Request), and returns what is a [`Reply`]. If the parameter is null and the function can't take
 /// that, or isn't the text it must be, the call fails, and the function isn't run.
 ///
 /// ```
@@ -91,6 +92,7 @@ functions! {
     (Option<&str>,), (Option<&str>), |parameter| parameter.map(text).transpose();
     (&[u8],), (&[u8]), |parameter| given(parameter);
     (&str,), (&str), |parameter| given(parameter).and_then(text);
+    (Request<'_>,), (Request<'_>), |parameter| given(parameter).and_then(Request::parse);
 }
 
 fn given(parameter: Option<&[u8]>) -> Result<&[u8], &'static str> {

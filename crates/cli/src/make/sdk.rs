@@ -56,6 +56,7 @@ files! {
     "rust/src/export.rs",
     "rust/src/generated/host.rs",
     "rust/src/heap.rs",
+    "rust/src/http.rs",
     "rust/src/heap/tests.rs",
     "rust/src/key.rs",
     "rust/src/lib.rs",

@@ -417,16 +417,21 @@ pub fn machine_named(
     known.with_context(|| format!("{on} has no machine `{name}`; see `tenure list`"))
 }
 
-fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> String {
+/// Nothing has that name, as those say who would know.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSuch(pub(crate) String);
+
+fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> NoSuch {
     let names: Vec<&str> = present.collect();
     if names.is_empty() {
-        return format!(
+        return NoSuch(format!(
             "no machine `{name}`: the device has none yet; install one with `tenure install`"
-        );
+        ));
     }
-    format!("the device has no machine `{name}`; it has: {}", names.join(", "))
+    NoSuch(format!("the device has no machine `{name}`; it has: {}", names.join(", ")))
 }
 
-fn unlisted(what: &str) -> String {
-    format!("the hub knows no {what}; see `tenure list --all`")
+fn unlisted(what: &str) -> NoSuch {
+    NoSuch(format!("the hub knows no {what}; see `tenure list --all`"))
 }

@@ -24,6 +24,7 @@ fn build_all() -> PathBuf {
         "doorbell",
         "nihilo-a",
         "nihilo-b",
+        "panel",
         "spinner",
         "thermostat",
     ];

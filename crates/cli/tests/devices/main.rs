@@ -40,4 +40,5 @@ mod sleep;
 mod snapshots;
 mod trees;
 mod updates;
+mod visits;
 mod wire_tap;

@@ -1,0 +1,403 @@
+//! Calls of visitors who nobody knows: many at once, with a key that is no owner's.
+//!
+//! One thread has the socket and the sessions, another finds out where machines are, and both are asked from any.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink, wait_any};
+use tenure_crypto::StaticSecret;
+use tenure_hal::{Clock as _, Link as _};
+use tenure_pages::{Entry, NoPage, Visits};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, NoResult, OutgoingCall};
+use tenure_wire::{Address, MachineId, PublicKey, Target};
+use tokio::sync::oneshot;
+
+use crate::reach::client::{Client, Route};
+use crate::reach::whom::{NoSuch, Where, machines};
+use crate::terminal::output::Output;
+
+/// How long a way to a machine counts without a new look.
+const ROUTE_LASTS: Duration = Duration::from_secs(30);
+/// How long it counts that there is none: so names that strangers think up keep nobody from being found.
+const NONE_LASTS: Duration = Duration::from_secs(5);
+/// The most ways that are remembered.
+const ROUTES_MAX: usize = 1024;
+/// The most machines that wait to be found.
+const SEARCHES_MAX: usize = 64;
+/// How often a call is sent without an answer before the machine counts as unreachable.
+const ATTEMPTS: u8 = 10;
+/// The longest wait for one answer.
+const TIMEOUT_MAX: Duration = Duration::from_secs(2);
+/// The pause before a machine that is busy is called again.
+const BUSY_AGAIN: Duration = Duration::from_millis(100);
+/// How long a call may take until its machine is looked for once more.
+const LOOK_AFTER: Duration = Duration::from_secs(2);
+/// The longest sleep of the thread that calls.
+const NAP: Duration = Duration::from_secs(60);
+
+/// Calls machines for visitors, from any thread.
+#[derive(Clone)]
+pub struct Visitor {
+    calls: Sender<Call>,
+    /// Wakes the thread that calls.
+    waker: Arc<UnixStream>,
+    searches: SyncSender<Search>,
+    ways: Arc<Mutex<Ways>>,
+    key: PublicKey,
+}
+
+struct Call {
+    route: Route,
+    request: Vec<u8>,
+    end: Instant,
+    reply: oneshot::Sender<Result<Option<Vec<u8>>, NoResult>>,
+}
+
+enum Search {
+    Machine(Target, oneshot::Sender<Result<Route, NoPage>>),
+    Entries(oneshot::Sender<Result<Vec<Entry>, NoPage>>),
+}
+
+impl Visitor {
+    /// Visitors with the key `secret`, for whom `client` finds the machines on the device at `place`, or with its hub
+    /// on all devices.
+    ///
+    /// # Errors
+    /// There is no socket, no randomness or no thread.
+    pub fn new(
+        secret: StaticSecret,
+        client: Client,
+        place: Where,
+        output: Output,
+    ) -> anyhow::Result<Self> {
+        let key = secret.public_key();
+        let (waker, woken) = UnixStream::pair().context("can't make a pair of sockets")?;
+        waker.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let (calls, coming) = channel();
+        let caller = Caller::new(secret, coming, woken)?;
+        let (searches, sought) = sync_channel(SEARCHES_MAX);
+        let ways = Arc::new(Mutex::new(Ways::default()));
+        let finder = Finder { client, place, ways: ways.clone(), output };
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        thread("visits").spawn(move || caller.run())?;
+        thread("ways").spawn(move || finder.run(&sought))?;
+        Ok(Self { calls, waker: Arc::new(waker), searches, ways, key })
+    }
+
+    /// The key that machines see.
+    pub fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// The way to a machine, and whether it was known already.
+    async fn way(&self, machine: &Target) -> Result<(Route, bool), NoPage> {
+        if let Some(known) = self.ways().of(machine) {
+            return known.map(|route| (route, true));
+        }
+        let (reply, found) = oneshot::channel();
+        let search = Search::Machine(machine.clone(), reply);
+        self.searches.try_send(search).map_err(|_| NoPage::Failed(NoResult::Busy))?;
+        Ok((found.await.unwrap_or(Err(NoPage::Away))?, false))
+    }
+
+    /// Calls `machine` by `route`, again while it is busy. One that takes long is looked for once more: if another key has
+    /// its name by then, the one that was called isn't there.
+    async fn call_at(
+        &self,
+        machine: &Target,
+        route: &Route,
+        request: &[u8],
+        end: Instant,
+    ) -> Result<Result<Option<Vec<u8>>, NoResult>, NoPage> {
+        loop {
+            let (reply, mut done) = oneshot::channel();
+            let call = Call { route: route.clone(), request: request.to_vec(), end, reply };
+            self.calls.send(call).map_err(|_| NoPage::Failed(NoResult::Device))?;
+            // One byte that waits already wakes it as well.
+            let _ = (&*self.waker).write(&[0]);
+            let result = match tokio::time::timeout(LOOK_AFTER, &mut done).await {
+                Ok(result) => result,
+                Err(_) => {
+                    self.ways().forget(machine);
+                    match self.way(machine).await {
+                        Ok((now, _)) if now.key != route.key => {
+                            return Ok(Err(NoResult::NoSuchMachine));
+                        }
+                        Ok(_) | Err(NoPage::Failed(NoResult::Busy)) => done.await,
+                        Err(reason) => return Err(reason),
+                    }
+                }
+            };
+            match result.unwrap_or(Err(NoResult::Device)) {
+                // It didn't run.
+                Err(NoResult::Busy) if Instant::now() + BUSY_AGAIN < end => {
+                    tokio::time::sleep(BUSY_AGAIN).await;
+                }
+                result => return Ok(result),
+            }
+        }
+    }
+
+    fn ways(&self) -> std::sync::MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Visits for Visitor {
+    async fn call(
+        &self,
+        machine: Target,
+        request: Vec<u8>,
+        end: Instant,
+    ) -> Result<Option<Vec<u8>>, NoPage> {
+        loop {
+            let (route, was_known) = self.way(&machine).await?;
+            let reason = match self.call_at(&machine, &route, &request, end).await? {
+                Ok(result) => return Ok(result),
+                Err(reason) => reason,
+            };
+            let is_elsewhere = matches!(
+                reason,
+                NoResult::NoSuchMachine | NoResult::AllegedlyGone | NoResult::Unreachable
+            );
+            if is_elsewhere {
+                self.ways().forget(&machine);
+            }
+            // Installed anew it has another key; that call didn't run.
+            let is_moved = reason == NoResult::NoSuchMachine && was_known;
+            if !is_moved || Instant::now() >= end {
+                return Err(NoPage::Failed(reason));
+            }
+        }
+    }
+
+    async fn entries(&self) -> Result<Vec<Entry>, NoPage> {
+        let (reply, found) = oneshot::channel();
+        let asked = self.searches.try_send(Search::Entries(reply));
+        asked.map_err(|_| NoPage::Failed(NoResult::Busy))?;
+        found.await.unwrap_or(Err(NoPage::Away))
+    }
+}
+
+/// The ways to machines, and the names that none has, as they were found last.
+#[derive(Default)]
+struct Ways(BTreeMap<String, (Instant, Result<Route, NoPage>)>);
+
+impl Ways {
+    fn of(&self, machine: &Target) -> Option<Result<Route, NoPage>> {
+        let (until, way) = self.0.get(&machine.to_string())?;
+        (Instant::now() < *until).then(|| way.clone())
+    }
+
+    fn learn(&mut self, machine: &Target, way: Result<Route, NoPage>) {
+        let now = Instant::now();
+        if self.0.len() >= ROUTES_MAX {
+            self.0.retain(|_, (until, _)| now < *until);
+        }
+        if self.0.len() >= ROUTES_MAX {
+            self.0.pop_first();
+        }
+        let lasts = if way.is_ok() { ROUTE_LASTS } else { NONE_LASTS };
+        self.0.insert(machine.to_string(), (now + lasts, way));
+    }
+
+    fn forget(&mut self, machine: &Target) {
+        self.0.remove(&machine.to_string());
+    }
+}
+
+/// Finds machines, one after the other, as the owner.
+struct Finder {
+    client: Client,
+    place: Where,
+    ways: Arc<Mutex<Ways>>,
+    output: Output,
+}
+
+impl Finder {
+    fn run(mut self, sought: &Receiver<Search>) {
+        while let Ok(search) = sought.recv() {
+            match search {
+                Search::Machine(machine, reply) => {
+                    let known = self.ways().of(&machine);
+                    let way = known.unwrap_or_else(|| self.find(&machine));
+                    let _ = reply.send(way);
+                }
+                Search::Entries(reply) => {
+                    let _ = reply.send(self.entries());
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, machine: &Target) -> Result<Route, NoPage> {
+        let found = self.machine(machine);
+        let way = found.map_err(|error| self.no_way(&machine.to_string(), &error));
+        self.ways().learn(machine, way.clone());
+        way
+    }
+
+    /// The way to a machine on the device, on one that was met before, or on one that the hub lists. A visitor's word is
+    /// no name of a host.
+    fn machine(&mut self, machine: &Target) -> anyhow::Result<Route> {
+        let Target::Remote { machine: name, device } = machine else {
+            return self.place.machine(&mut self.client, machine);
+        };
+        let has_hub = self.place.hub.is_some() || self.client.known().defaults().1.is_some();
+        if has_hub || self.client.known().device(device)?.is_some() {
+            return self.place.machine(&mut self.client, machine);
+        }
+        let here = self.place.connect(&mut self.client)?.status.name;
+        ensure!(
+            here == *device,
+            NoSuch(format!("no device of the name `{device}` was met before"))
+        );
+        self.place.machine(&mut self.client, &Target::Local(name.clone()))
+    }
+
+    fn entries(&mut self) -> Result<Vec<Entry>, NoPage> {
+        let found = self.place.connect(&mut self.client).and_then(|device| {
+            let machines = machines(&mut self.client, &device)?;
+            let with_pages = machines.into_iter().filter(|machine| {
+                machine.exports.iter().any(|name| name == tenure_pages::FUNCTION)
+            });
+            let device = device.status.name;
+            Ok(with_pages
+                .map(|machine| Entry { device: device.clone(), machine: machine.name })
+                .collect())
+        });
+        found.map_err(|error| self.no_way("the device", &error))
+    }
+
+    /// The reason for visitors; a fault of the owner's side is told on the terminal.
+    fn no_way(&self, to: &str, error: &anyhow::Error) -> NoPage {
+        if error.is::<NoSuch>() {
+            return NoPage::Unknown;
+        }
+        let object = json!({ "event": "no way", "to": to, "error": format!("{error:#}") });
+        self.output.line(&format!("no way to {to}: {error:#}"), &object);
+        NoPage::Away
+    }
+
+    fn ways(&self) -> std::sync::MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The socket and the sessions of visitors.
+struct Caller {
+    endpoint: Endpoint<Address>,
+    own: MachineId,
+    link: UdpLink,
+    clock: LinuxClock,
+    entropy: LinuxEntropy,
+    coming: Receiver<Call>,
+    woken: UnixStream,
+    waiting: BTreeMap<CallHandle, oneshot::Sender<Result<Option<Vec<u8>>, NoResult>>>,
+}
+
+impl Caller {
+    fn new(
+        secret: StaticSecret,
+        coming: Receiver<Call>,
+        woken: UnixStream,
+    ) -> anyhow::Result<Self> {
+        let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+        let config = Config { timeout_max: TIMEOUT_MAX, ..Config::large() };
+        let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
+        let own = endpoint.add_machine(secret)?;
+        let (link, waiting) = (UdpLink::bind_any()?, BTreeMap::new());
+        Ok(Self { endpoint, own, link, clock, entropy, coming, woken, waiting })
+    }
+
+    /// Makes the calls that come, until nobody can ask for more.
+    fn run(mut self) {
+        let mut datagram = vec![0; 65_536];
+        while self.begin_calls() {
+            self.forget_those_who_left();
+            self.endpoint.poll(self.clock.now(), &mut self.entropy);
+            self.end_calls();
+            self.send_all();
+            let now = self.clock.now();
+            let wait = self.endpoint.poll_at().map_or(NAP, |at| at.since(now).min(NAP));
+            if wait_any(&[&self.link, &self.woken], wait).is_err() {
+                std::thread::sleep(BUSY_AGAIN);
+            }
+            while let Ok(1..) = self.woken.read(&mut [0; 64]) {}
+            while let Ok(Some((length, from))) = self.link.receive(&mut datagram) {
+                let now = self.clock.now();
+                self.endpoint.receive(now, &mut self.entropy, from.into(), &datagram[..length]);
+            }
+            self.end_calls();
+        }
+    }
+
+    fn begin_calls(&mut self) -> bool {
+        loop {
+            let call = match self.coming.try_recv() {
+                Ok(call) => call,
+                Err(std::sync::mpsc::TryRecvError::Empty) => return true,
+                Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
+            };
+            let now = self.clock.now();
+            let outgoing = OutgoingCall {
+                function: tenure_pages::FUNCTION.into(),
+                parameter: Some(call.request),
+                deadline: now + call.end.saturating_duration_since(Instant::now()),
+                attempts: ATTEMPTS,
+            };
+            let Route { key, address, epoch } = call.route;
+            let begun = self.endpoint.call(
+                now,
+                &mut self.entropy,
+                &self.own,
+                &key,
+                address,
+                epoch,
+                outgoing,
+            );
+            match begun {
+                Ok(handle) => drop(self.waiting.insert(handle, call.reply)),
+                Err(error) => drop(call.reply.send(Err(error.into()))),
+            }
+        }
+    }
+
+    /// Gives up the calls whose visitors are gone.
+    fn forget_those_who_left(&mut self) {
+        let now = self.clock.now();
+        let Self { waiting, endpoint, .. } = self;
+        waiting.retain(|handle, reply| {
+            if reply.is_closed() {
+                endpoint.cancel(now, *handle);
+            }
+            !reply.is_closed()
+        });
+    }
+
+    fn end_calls(&mut self) {
+        while let Some(event) = self.endpoint.event() {
+            let Event::CallDone { handle, result, .. } = event else { continue };
+            if let Some(reply) = self.waiting.remove(&handle) {
+                let _ = reply.send(result);
+            }
+        }
+    }
+
+    fn send_all(&mut self) {
+        while let Some((to, datagram)) = self.endpoint.transmit() {
+            if let Address::Udp(to) = to {
+                // A datagram that isn't sent is one that is lost: it will be sent again.
+                let _ = self.link.send(&to, &datagram);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Pages of machines, as a browser gets them from `tenure pages`.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use crate::guests::package;
+use crate::harness::{Process, User, on};
+
+/// Serves the pages of machines on `device`.
+fn pages(user: &User, device: &Process, more: &[&str]) -> Process {
+    pages_and_key(user, device, more).0
+}
+
+/// The same, with the key of the visitors.
+fn pages_and_key(user: &User, device: &Process, more: &[&str]) -> (Process, String) {
+    let serve = ["pages", "--json", "--listen", "127.0.0.1:0", "--device", &device.address];
+    let mut pages = Process::spawn(user.command(&[&serve[..], more].concat()));
+    let announcement = pages.wait_for_event("listening");
+    let text = |name: &str| announcement[name].as_str().unwrap().to_string();
+    pages.address = text("address");
+    (pages, text("key"))
+}
+
+/// A visitor's request to the page at `host`, and all that comes back.
+fn visit(pages: &Process, host: &str, line: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(pages.socket_address()).unwrap();
+    let form = "content-type: application/x-www-form-urlencoded";
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{form}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn browser_shows_and_sets_a_thermostat_by_the_page_of_a_machine() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["thermostat", "panel"]);
+    let pages = pages(&user, &device, &[]);
+    let list = visit(&pages, "localhost", "GET /", "");
+    assert!(list.contains(">panel</a> on attic") && !list.contains("thermostat</a>"), "{list}");
+    for host in ["panel.attic.localhost", "panel.localhost"] {
+        let page = visit(&pages, host, "GET /", "");
+        assert!(page.contains("<output>21.0 °C</output>"), "{page}");
+    }
+    let set = visit(&pages, "panel.attic.localhost", "POST /degrees", "degrees=19.5");
+    assert!(status(&set) == "303" && set.contains("location: /\r\n"), "{set}");
+    assert_eq!(user.call(on(&device), &["thermostat", "read"]), "19.5");
+    let page = visit(&pages, "panel.attic.localhost", "GET /degrees", "");
+    assert!(page.ends_with("\r\n\r\n19.5"), "{page}");
+    assert!(pages.interrupt().success());
+}
+
+#[test]
+fn machine_that_lets_no_visitors_in_is_not_called_in_its_owners_name() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["thermostat"]);
+    let install = ["install", &package("panel"), "--device", &device.address];
+    user.ok(&[&install[..], &["--grant", "calls=thermostat"]].concat());
+    let (serving, key) = pages_and_key(&user, &device, &[]);
+    let closed = visit(&serving, "panel.attic.localhost", "GET /", "");
+    assert_eq!(status(&closed), "403", "{closed}");
+    let callers = format!("callers=#{key}");
+    user.ok(&[&install[..], &["--grant", "calls=thermostat", "--grant", &callers]].concat());
+    let open = visit(&serving, "panel.attic.localhost", "GET /", "");
+    assert_eq!(status(&open), "200", "{open}");
+}
+
+#[test]
+fn name_that_no_machine_has_is_not_found() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["thermostat"]);
+    let pages = pages(&user, &device, &[]);
+    for host in ["window.attic.localhost", "window.localhost", "panel.cellar.localhost"] {
+        assert_eq!(status(&visit(&pages, host, "GET /", "")), "404", "{host}");
+    }
+    assert_eq!(status(&visit(&pages, "thermostat.localhost", "GET /", "")), "403");
+    assert_eq!(status(&visit(&pages, "panel.attic.evil.example", "GET /", "")), "421");
+}
+
+#[test]
+fn machine_that_is_installed_anew_and_a_device_that_is_gone_are_told_apart() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["thermostat", "panel"]);
+    let at = ["--device", &device.address];
+    let pages = pages(&user, &device, &["--machine", "panel"]);
+    assert_eq!(status(&visit(&pages, "127.0.0.1:8080", "GET /", "")), "200");
+    // Another key, under the same name.
+    user.ok(&[&["remove", "panel", "--for-good"][..], &at].concat());
+    user.install(&device, &["panel"]);
+    assert_eq!(status(&visit(&pages, "192.168.1.7", "GET /", "")), "200");
+    device.kill();
+    let away = visit(&pages, "localhost", "GET /", "");
+    assert!(["502", "504"].contains(&status(&away)) && away.contains("retry-after: "), "{away}");
+}

@@ -1,0 +1,30 @@
+//! Pages of machines over HTTP: a visitor's request is a call of the function [`FUNCTION`], its result the answer.
+//!
+//! A machine is a tenant's, and so is its page. Each has an origin of its own, `NAME.DEVICE.localhost` or below another
+//! domain, so that a browser keeps one tenant's scripts, cookies and storage from another's page (RFC 6454 §4). A visitor
+//! calls with the key of these pages and never with the owner's: a machine whose lease doesn't let that key call it has
+//! no page.
+//!
+//! Invariants:
+//! - A host that no page has is refused, so that no name of a stranger's reaches a page (DNS rebinding).
+//! - A change that a browser asks for is made only if the request comes from that page itself.
+//! - Connections, headers, bodies, calls under way, those that wait, and the length of a page are bounded.
+//! - A machine's answer is an allegation: malformed or without an end, it concerns that visitor alone.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod fence;
+mod index;
+mod origin;
+mod parts;
+mod request;
+mod serve;
+mod turns;
+mod visits;
+
+pub use origin::Origins;
+pub use serve::{Pages, serve};
+pub use visits::{Entry, NoPage, Visits};
+
+/// The function that a machine with pages exports.
+pub const FUNCTION: &str = "http";

@@ -1,0 +1,167 @@
+//! Which machine's page a host means.
+
+use tenure_wire::{Name, Target};
+
+/// The origins of the pages that are served.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    /// The domain below which each machine has a host of its own, beside `localhost` (RFC 6761 §6.3).
+    pub domain: Option<String>,
+    /// The only machine that has a page, at the hosts that otherwise show the index.
+    pub only: Option<Target>,
+}
+
+/// The page that a host means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meant {
+    /// The list of machines with pages.
+    Index,
+    /// The page of a machine.
+    Machine(Target),
+}
+
+impl Origins {
+    /// The page that the host of a request means, as its `Host` field has it (RFC 9110 §7.2); `None` if no page has
+    /// that host.
+    pub(crate) fn meant(&self, host: &str) -> Option<Meant> {
+        let host = without_port(host)?.to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        let root = || match &self.only {
+            Some(machine) => Meant::Machine(machine.clone()),
+            None => Meant::Index,
+        };
+        if is_address(host) {
+            return Some(root());
+        }
+        let domains = self.domain.as_deref().into_iter().chain(["localhost"]);
+        let below =
+            domains.filter_map(|domain| host.strip_suffix(domain)).min_by_key(|rest| rest.len())?;
+        if below.is_empty() {
+            return Some(root());
+        }
+        let labels = below.strip_suffix('.')?;
+        let machine = match labels.split_once('.') {
+            None => Target::Local(name(labels)?),
+            Some((machine, device)) => {
+                Target::Remote { machine: name(machine)?, device: name(device)? }
+            }
+        };
+        match &self.only {
+            Some(only) if *only != machine => None,
+            _ => Some(Meant::Machine(machine)),
+        }
+    }
+}
+
+/// The host of a machine's page, below the host that a visitor came by.
+pub(crate) fn host_of(machine: &Name, device: &Name, root: &str) -> String {
+    // An address has no hosts below it; a browser finds `localhost` on its own computer.
+    let is_numbers = without_port(root).is_none_or(is_address);
+    match (is_numbers, root.rsplit_once(':')) {
+        (true, Some((_, port))) if !port.contains(']') => {
+            format!("{machine}.{device}.localhost:{port}")
+        }
+        (true, _) => format!("{machine}.{device}.localhost"),
+        (false, _) => format!("{machine}.{device}.{root}"),
+    }
+}
+
+/// The host without its port (RFC 3986 §3.2).
+fn without_port(host: &str) -> Option<&str> {
+    match host.strip_prefix('[') {
+        Some(_) => host.split_inclusive(']').next().filter(|host| host.ends_with(']')),
+        None => host.split(':').next().filter(|host| !host.is_empty()),
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    let v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    v6.map_or_else(
+        || host.parse::<std::net::Ipv4Addr>().is_ok(),
+        |host| host.parse::<std::net::Ipv6Addr>().is_ok(),
+    )
+}
+
+fn name(label: &str) -> Option<Name> {
+    label.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(text: &str) -> Option<Meant> {
+        Some(Meant::Machine(text.parse().unwrap()))
+    }
+
+    #[test]
+    fn host_below_a_domain_is_a_machine_s_and_the_domain_itself_shows_the_index() {
+        let origins = Origins { domain: Some("pages.example".into()), only: None };
+        for (host, meant) in [
+            ("localhost", Some(Meant::Index)),
+            ("localhost:8080", Some(Meant::Index)),
+            ("127.0.0.1:8080", Some(Meant::Index)),
+            ("[::1]:8080", Some(Meant::Index)),
+            ("Pages.Example.", Some(Meant::Index)),
+            ("thermostat.localhost:8080", machine("thermostat")),
+            ("thermostat.attic.localhost", machine("thermostat@attic")),
+            ("Thermostat.Attic.pages.example:443", machine("thermostat@attic")),
+        ] {
+            assert_eq!(origins.meant(host), meant, "{host}");
+        }
+    }
+
+    #[test]
+    fn host_that_no_page_has_is_nobody_s() {
+        let origins = Origins { domain: None, only: None };
+        for host in [
+            "",
+            ":80",
+            "example.com",
+            "127.0.0.1.evil.example",
+            "xlocalhost",
+            ".localhost",
+            "..localhost",
+            "a.b.c.localhost",
+            "1a.localhost",
+            "a..localhost",
+            "[::1",
+            "[localhost]",
+            "localhost.evil.example",
+            "thermostat.attic.pages.example",
+        ] {
+            assert_eq!(origins.meant(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn only_machine_stands_at_the_root_and_no_other_anywhere() {
+        let origins = Origins { domain: None, only: Some("lamp@attic".parse().unwrap()) };
+        for host in ["localhost", "192.168.1.5:8080", "lamp.attic.localhost"] {
+            assert_eq!(origins.meant(host), machine("lamp@attic"), "{host}");
+        }
+        assert_eq!(origins.meant("door.attic.localhost"), None);
+    }
+
+    #[test]
+    fn page_s_host_means_its_machine() {
+        let origins = Origins { domain: Some("pages.example".into()), only: None };
+        let (lamp, attic) = ("lamp".parse().unwrap(), "attic".parse().unwrap());
+        for root in [
+            "localhost:8080",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "[::1]",
+            "10.0.0.1",
+            "pages.example",
+            "pages.example:81",
+        ] {
+            assert_eq!(
+                origins.meant(&host_of(&lamp, &attic, root)),
+                machine("lamp@attic"),
+                "{root}"
+            );
+        }
+        assert_eq!(host_of(&lamp, &attic, "[::1]:8080"), "lamp.attic.localhost:8080");
+    }
+}
