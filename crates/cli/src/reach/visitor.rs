@@ -53,11 +53,14 @@ pub struct Visitor {
     key: PublicKey,
 }
 
+/// The end of a call.
+type Outcome = Result<Option<Vec<u8>>, NoResult>;
+
 struct Call {
     route: Route,
     request: Vec<u8>,
     end: Instant,
-    reply: oneshot::Sender<Result<Option<Vec<u8>>, NoResult>>,
+    reply: oneshot::Sender<Outcome>,
 }
 
 enum Search {
@@ -116,7 +119,7 @@ impl Visitor {
         route: &Route,
         request: &[u8],
         end: Instant,
-    ) -> Result<Result<Option<Vec<u8>>, NoResult>, NoPage> {
+    ) -> Result<Outcome, NoPage> {
         loop {
             let (reply, mut done) = oneshot::channel();
             let call = Call { route: route.clone(), request: request.to_vec(), end, reply };
@@ -301,7 +304,7 @@ struct Caller {
     entropy: LinuxEntropy,
     coming: Receiver<Call>,
     woken: UnixStream,
-    waiting: BTreeMap<CallHandle, oneshot::Sender<Result<Option<Vec<u8>>, NoResult>>>,
+    waiting: BTreeMap<CallHandle, oneshot::Sender<Outcome>>,
 }
 
 impl Caller {
