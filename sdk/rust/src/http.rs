@@ -179,7 +179,8 @@ impl Response {
     #[must_use]
     pub fn part_for(self, request: &Request<'_>) -> Self {
         let whole = self.body.len();
-        let first = request.header("range").and_then(first_byte).filter(|_| request.method == "GET");
+        let first =
+            request.header("range").and_then(first_byte).filter(|_| request.method == "GET");
         let Some(first) = first.filter(|_| self.status == 200 && whole > PART_BYTES) else {
             return self;
         };

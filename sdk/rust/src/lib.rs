@@ -32,11 +32,11 @@ extern crate alloc;
 mod calls;
 pub mod events;
 mod export;
-pub mod http;
 #[cfg(any(target_arch = "wasm32", target_os = "none", test))]
 mod heap;
 #[path = "generated/host.rs"]
 pub mod host;
+pub mod http;
 mod key;
 mod log;
 mod machine;

@@ -8,15 +8,26 @@ fn request(message: &str) -> Request<'_> {
 
 #[test]
 fn request_is_taken_apart() {
-    let whole = request("POST /set/a%20b?x=1&y HTTP/1.1\r\nHost: panel\r\nX-Two:  2 \r\n\r\nbody\r\n\r\n");
+    let whole =
+        request("POST /set/a%20b?x=1&y HTTP/1.1\r\nHost: panel\r\nX-Two:  2 \r\n\r\nbody\r\n\r\n");
     assert_eq!((whole.method, whole.path, whole.query), ("POST", "/set/a%20b", "x=1&y"));
-    assert_eq!((whole.header("host"), whole.header("x-two"), whole.header("x")), (Some("panel"), Some("2"), None));
+    assert_eq!(
+        (whole.header("host"), whole.header("x-two"), whole.header("x")),
+        (Some("panel"), Some("2"), None)
+    );
     assert_eq!(whole.body, b"body\r\n\r\n");
 }
 
 #[test]
 fn parameter_that_is_no_request_is_refused() {
-    for parameter in ["", "GET / HTTP/1.1", "GET / HTTP/1.1\r\n", "GET /\r\n\r\n", "\r\n\r\n", "GET / FTP/1.1\r\n\r\n"] {
+    for parameter in [
+        "",
+        "GET / HTTP/1.1",
+        "GET / HTTP/1.1\r\n",
+        "GET /\r\n\r\n",
+        "\r\n\r\n",
+        "GET / FTP/1.1\r\n\r\n",
+    ] {
         assert!(Request::parse(parameter.as_bytes()).is_err(), "{parameter:?}");
     }
     assert!(Request::parse(b"GET /\xff HTTP/1.1\r\n\r\n").is_err());
@@ -59,7 +70,10 @@ fn long_body_is_sent_in_parts_that_fit_together() {
     let whole = Response::text(page.clone());
     assert_eq!(whole.clone().part_for(&request("GET / HTTP/1.1\r\n\r\n")), whole);
     let short = Response::text("short");
-    assert_eq!(short.clone().part_for(&request("GET / HTTP/1.1\r\nrange: bytes=0-\r\n\r\n")), short);
+    assert_eq!(
+        short.clone().part_for(&request("GET / HTTP/1.1\r\nrange: bytes=0-\r\n\r\n")),
+        short
+    );
 }
 
 #[test]
