@@ -31,8 +31,8 @@ use http::{Method, StatusCode};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::{Value, json};
 
-use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::{self, seconds};
 
 pub use gates::{Gates, MetricGate, NoMetricGate};
 pub use plan::{Plan, PlanError, SignedPlan};
@@ -350,26 +350,6 @@ fn note(
     let subject = format!("rollout {id}");
     let event = audit::Event { unix_s, who, action, subject: &subject, detail, owner: who };
     audit::append(connection, &event)
-}
-
-/// Whether the registry of `who` holds the package with this digest.
-fn is_kept(connection: &Connection, who: &str, package: &str) -> Result<bool, rusqlite::Error> {
-    let query = "SELECT 1 FROM manifests WHERE who = ?1 AND package_digest = ?2";
-    connection.prepare_cached(query)?.exists([who, package])
-}
-
-/// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
-/// one it brings, or as one that it puts back.
-pub(crate) fn needs(
-    connection: &Connection,
-    who: &str,
-    manifest: i64,
-) -> Result<bool, rusqlite::Error> {
-    let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
-         WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
-         AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
-         WHERE d.rollout = r.id AND d.was = m.package_digest))";
-    connection.prepare_cached(query)?.exists(params![who, manifest])
 }
 
 /// Takes a device out of the rollouts that are under way: those behind it move up.

@@ -14,8 +14,8 @@ use super::{
     CONTENT_DIGEST, Code, PACKAGE_TYPE, algorithm_of, blobs, digest_of, has_digest, is_media_type,
     is_tag,
 };
-use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::{self, seconds};
 
 /// The manifest of an image or an artifact (image spec 1.1).
 pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -439,7 +439,7 @@ pub(super) fn delete(
         return Ok(unknown());
     };
     if reference.contains(':') {
-        if crate::rollouts::needs(connection, &exchange.who, found.id)? {
+        if is_in_rollout(connection, &exchange.who, found.id)? {
             return Ok(Code::Denied.reply("a rollout needs this package; end that first"));
         }
         let named = "SELECT digest FROM manifest_blobs WHERE manifest = ?1";
@@ -457,6 +457,20 @@ pub(super) fn delete(
     }
     note(connection, exchange, "deleted", repository, reference, &found.digest)?;
     Ok(Reply::empty(StatusCode::ACCEPTED))
+}
+
+/// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
+/// one it brings, or as one that it puts back.
+fn is_in_rollout(
+    connection: &Connection,
+    who: &str,
+    manifest: i64,
+) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
+         WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
+         AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
+         WHERE d.rollout = r.id AND d.was = m.package_digest))";
+    connection.prepare_cached(query)?.exists(params![who, manifest])
 }
 
 /// `GET …/tags/list`, in alphabetical order whatever their case (distribution spec 1.1, "Listing Tags"), `n` at a

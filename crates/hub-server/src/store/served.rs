@@ -1,9 +1,5 @@
 //! Packages that devices fetch part by part, kept in memory meanwhile.
 
-use rusqlite::Connection;
-
-use crate::registry;
-
 /// The most packages that are kept.
 const SERVED_MAX: usize = 4;
 
@@ -18,22 +14,23 @@ struct Package {
 }
 
 impl Served {
-    /// The bytes of a package in its owner's registry; none if it isn't there.
+    /// The bytes of a package in its owner's registry, which `read` looks up by owner and digest if they aren't kept;
+    /// none if it isn't there.
     ///
     /// # Errors
-    /// SQLite fails.
+    /// `read` fails.
     pub(crate) fn bytes(
         &mut self,
-        connection: &Connection,
         owner: String,
         digest: String,
+        read: impl FnOnce(&str, &str) -> Result<Option<Vec<u8>>, rusqlite::Error>,
     ) -> Result<&[u8], rusqlite::Error> {
         let Self(packages) = self;
         let is_it = |one: &Package| one.owner == owner && one.digest == digest;
         let package = match packages.iter().position(is_it) {
             Some(known) => packages.remove(known),
             None => {
-                let found = registry::package_bytes(connection, &owner, &digest)?;
+                let found = read(&owner, &digest)?;
                 Package { bytes: found.unwrap_or_default(), owner, digest }
             }
         };

@@ -5,8 +5,8 @@ use tenure_crypto::sha256;
 use tenure_package::{Receipt, Tariff};
 use tenure_wire::hub::{HubRefusal, Taken};
 
-use crate::audit::{self, seconds};
-use crate::room::{self, Keeps};
+use crate::store::audit::{self, seconds};
+use crate::store::space::{self, Keeps};
 
 /// The most receipts of one device that are taken in a day.
 pub(crate) const PER_DEVICE_AND_DAY: i64 = 10_000;
@@ -21,7 +21,7 @@ pub(crate) fn take(
     receipts: &[Vec<u8>],
     unix_s: u64,
 ) -> Result<Result<Taken, HubRefusal>, rusqlite::Error> {
-    if !room::is_left(connection, Keeps::History, receipts.iter().map(Vec::len).sum())? {
+    if !space::is_left(connection, Keeps::History, receipts.iter().map(Vec::len).sum())? {
         return Ok(Err(HubRefusal::Full));
     }
     let mut taken = Taken::default();

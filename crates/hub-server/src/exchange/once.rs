@@ -7,8 +7,8 @@ use http::{HeaderName, StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::sha256;
 
-use crate::audit::seconds;
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::seconds;
 
 /// The header.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

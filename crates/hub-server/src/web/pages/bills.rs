@@ -6,11 +6,11 @@ use maud::html;
 use serde_json::{Value, json};
 use tenure_wire::hub::Scope;
 
-use crate::receipts::{self, BillLine};
-use crate::web::api::{Parameters, bill_object, conditional, problem};
+use super::layout::{or_sign_in, page};
+use crate::devices::receipts::{self, BillLine};
+use crate::web::answers::{self, Parameters, conditional, problem};
 use crate::web::gate::who;
-use crate::web::pages::{or_sign_in, page};
-use crate::web::{State, api};
+use crate::web::state::State;
 
 /// The lines that a request asks for and its pass may see, and the currency.
 async fn lines(
@@ -42,12 +42,25 @@ async fn lines(
 pub(crate) async fn json(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
     match lines(&state, &headers, &parameters).await {
         Ok((lines, currency)) => {
-            let items: Vec<Value> = lines.iter().map(|line| bill_object(line, &currency)).collect();
+            let items: Vec<Value> = lines.iter().map(|line| object(line, &currency)).collect();
             let body = json!({ "items": items, "next": null }).to_string();
             conditional(&headers, "application/json", body)
         }
         Err(answer) => answer,
     }
+}
+
+/// A line of a bill in JSON.
+fn object(line: &BillLine, currency: &str) -> Value {
+    json!({
+        "month": line.month,
+        "tenant": line.tenant,
+        "device": line.device,
+        "machine": line.machine,
+        "receipts": line.receipts,
+        "price_millionths": line.millionths.to_string(),
+        "currency": currency,
+    })
 }
 
 /// `GET /bills.csv`.
@@ -65,11 +78,11 @@ pub(crate) async fn csv(state: State, headers: HeaderMap, parameters: Parameters
             vec![month, tenant, device, machine, receipts, price, currency.clone()]
         })
         .collect();
-    conditional(&headers, "text/csv; charset=utf-8", api::csv(&headings, &rows))
+    conditional(&headers, "text/csv; charset=utf-8", answers::csv(&headings, &rows))
 }
 
 /// `GET /bills`.
-pub(crate) async fn page_of(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
+pub(crate) async fn show(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
     let (lines, currency) = match lines(&state, &headers, &parameters).await {
         Ok(lines) => lines,
         Err(answer) if answer.status() == StatusCode::NOT_FOUND => {

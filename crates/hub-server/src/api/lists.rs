@@ -4,8 +4,8 @@ use http::StatusCode;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
+use crate::api::resource::{Cell, Request, Resource, Rows, resource};
 use crate::exchange::{Exchange, Reply};
-use crate::resource::{Cell, Request, Resource, Rows, resource};
 
 /// Answers `GET /v1/RESOURCE` of a pass that may read.
 ///

@@ -8,9 +8,10 @@ use maud::{Markup, html};
 use rusqlite::{Connection, params};
 use tenure_wire::hub::Scope;
 
-use crate::audit::seconds;
+use crate::store::audit::seconds;
 use crate::web::gate::who;
-use crate::web::{State, now};
+use crate::web::now;
+use crate::web::state::State;
 
 /// The span of a bar, in seconds, and how many bars there are: 12 hours.
 const SPAN_S: i64 = 300;

@@ -19,10 +19,11 @@ use tenure_wire::control::LogLine;
 use tenure_wire::hub::Scope;
 use tokio::time::{Instant, timeout};
 
-use crate::live_logs::{Message, WATCHERS_OF_KEY_MAX, Watch};
-use crate::web::api::{Parameters, problem};
+use crate::running::live_logs::{Message, WATCHERS_OF_KEY_MAX, Watch};
+use crate::web::answers::{Parameters, problem};
 use crate::web::gate::who;
-use crate::web::{State, now};
+use crate::web::now;
+use crate::web::state::State;
 
 /// How often the pass of a stream is looked at, and how often a stream says that it is alive.
 const CHECK_EVERY: Duration = Duration::from_secs(3);
@@ -30,12 +31,6 @@ const CHECK_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many events wait in a connection.
 const EVENTS_WAITING: usize = 1;
-
-/// `GET /log.js`.
-pub(crate) fn script() -> Response {
-    let script = include_str!("../../assets/log.js");
-    ([(header::CONTENT_TYPE, "text/javascript")], script).into_response()
-}
 
 /// The part of a device's page that shows its log, once somebody asks for it.
 pub(crate) fn on_device(state: &State, device: &str, machines: &[String]) -> Markup {

@@ -2,23 +2,23 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::error::DatabaseError;
+use super::error::DatabaseError;
 
 /// The number that tells a hub's database from any other SQLite file: "TnHb".
 const APPLICATION_ID: i64 = 0x546E_4862;
 
 /// The steps from each version to the next.
 const STEPS: [&str; 10] = [
-    include_str!("../migrations/1.sql"),
-    include_str!("../migrations/2.sql"),
-    include_str!("../migrations/3.sql"),
-    include_str!("../migrations/4.sql"),
-    include_str!("../migrations/5.sql"),
-    include_str!("../migrations/6.sql"),
-    include_str!("../migrations/7.sql"),
-    include_str!("../migrations/8.sql"),
-    include_str!("../migrations/9.sql"),
-    include_str!("../migrations/10.sql"),
+    include_str!("../../migrations/1.sql"),
+    include_str!("../../migrations/2.sql"),
+    include_str!("../../migrations/3.sql"),
+    include_str!("../../migrations/4.sql"),
+    include_str!("../../migrations/5.sql"),
+    include_str!("../../migrations/6.sql"),
+    include_str!("../../migrations/7.sql"),
+    include_str!("../../migrations/8.sql"),
+    include_str!("../../migrations/9.sql"),
+    include_str!("../../migrations/10.sql"),
 ];
 
 /// Checks whose database it is, and brings it to this program's version in one transaction.

@@ -44,3 +44,8 @@ pub enum DatabaseError {
     #[error("the hub's database: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
+
+/// An error of SQLite as the directory has it.
+pub(crate) fn failed(error: rusqlite::Error) -> StorageError {
+    StorageError(format!("the hub's database: {error}"))
+}

@@ -11,8 +11,10 @@ use tenure_wire::live_log::{LogShare, LogWish};
 use tenure_wire::report::{Report, Reported};
 use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
 
-use crate::database::Database;
-use crate::{api, live_logs, receipts, reports, rollouts, sign_in};
+use crate::api::sign_in;
+use crate::devices::{logs, receipts, reports};
+use crate::store::Database;
+use crate::{api, registry, rollouts};
 
 impl Database {
     /// Answers a call of a function that isn't the directory's; the caller commits.
@@ -117,13 +119,8 @@ impl Database {
     /// A device's question whether somebody watches its log.
     fn log(&mut self, call: &ServiceCall<'_>) -> Answer<LogWish> {
         let share: LogShare = read(call.parameter)?;
-        let taken = live_logs::take(
-            &self.connection,
-            self.running().logs(),
-            call.peer,
-            &share,
-            call.unix_s,
-        );
+        let taken =
+            logs::take(&self.connection, self.running().logs(), call.peer, &share, call.unix_s);
         taken.map_err(|_| HubRefusal::Full)?
     }
 
@@ -134,7 +131,8 @@ impl Database {
         let owner = rollouts::owner_of_package(&self.connection, call.peer, &package);
         let owner = owner.map_err(|_| HubRefusal::Full)??;
         let Self { connection, served, .. } = self;
-        let bytes = served.bytes(connection, owner, package).map_err(|_| HubRefusal::Full)?;
+        let read = |owner: &str, package: &str| registry::package_bytes(connection, owner, package);
+        let bytes = served.bytes(owner, package, read).map_err(|_| HubRefusal::Full)?;
         let from = usize::try_from(query.offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = (from + PART_BYTES_MAX).min(bytes.len());
         Ok(Part { bytes: bytes[from..to].to_vec() })

@@ -15,9 +15,9 @@ use tenure_wire::limits::MACHINES_MAX;
 use tenure_wire::printable::printable;
 use tenure_wire::report::{FAULTS_MAX, FaultReport, METRICS_MAX, Report, Reported};
 
-use crate::audit::seconds;
-use crate::figures;
-use crate::room::{self, Keeps};
+use crate::store::audit::seconds;
+use crate::store::figures;
+use crate::store::space::{self, Keeps};
 
 /// How soon a device reports again, in seconds; and one on which a rollout is under way.
 const AGAIN_S: u32 = 60;
@@ -71,7 +71,7 @@ pub(crate) fn take(
     if connection.prepare_cached(is_too_soon)?.exists(row)? {
         return Ok(Err(HubRefusal::TooMany));
     }
-    if !room::is_left(connection, Keeps::History, REPORT_BYTES)? {
+    if !space::is_left(connection, Keeps::History, REPORT_BYTES)? {
         return Ok(Err(HubRefusal::Full));
     }
     if !is_known(connection, &reporter, report)? {

@@ -9,8 +9,8 @@ use maud::{Markup, html};
 use rusqlite::{Connection, params};
 use tenure_wire::hub::Scope;
 
-use crate::web::State;
 use crate::web::gate::who;
+use crate::web::state::State;
 
 /// The most repositories that a page has commands for: those with the newest pushes.
 const REPOSITORIES_MAX: u8 = 8;

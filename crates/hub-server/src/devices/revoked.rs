@@ -8,9 +8,9 @@ use tenure_package::Revocations;
 use tenure_wire::Name;
 use tenure_wire::directory::DeviceRecord;
 
-use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
 use crate::rollouts;
+use crate::store::audit::{self, seconds};
 
 /// The most devices that are named at once as gone.
 const FORGOTTEN_AT_ONCE: i64 = 64;

@@ -9,16 +9,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension as _};
-use tenure_wire::PublicKey;
 use tenure_wire::control::LogLine;
-use tenure_wire::hub::{Answer, HubRefusal};
 use tenure_wire::limits::LOG_BYTES_MAX;
-use tenure_wire::live_log::{LogShare, LogWish};
+use tenure_wire::live_log::LogShare;
 use tenure_wire::printable::printable;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-
-use crate::rollouts::pace;
 
 /// The most watchers at once, and those of one key.
 const WATCHERS_MAX: usize = 64;
@@ -31,8 +26,6 @@ const KEPT_MAX: usize = 256;
 const LINES_MAX: usize = 256;
 /// The longest word of a line.
 const WORD_CHARS_MAX: usize = 32;
-/// How soon a device asks again that is watched, in seconds.
-const AGAIN_WATCHED_S: u32 = 1;
 /// For how long a device counts as one that shows its log after it asked, in seconds.
 const SHARES_S: u64 = 60 * 60;
 
@@ -122,7 +115,12 @@ impl LiveLogs {
     }
 
     /// Takes lines of a device; returns the first one that is wanted, if it is watched.
-    fn take(&self, (device, owner): (&str, &str), share: &LogShare, unix_s: u64) -> Option<u64> {
+    pub(crate) fn take(
+        &self,
+        (device, owner): (&str, &str),
+        share: &LogShare,
+        unix_s: u64,
+    ) -> Option<u64> {
         let mut inner = self.inner();
         inner.asked_unix_s.insert(device.into(), unix_s);
         if unix_s.abs_diff(inner.swept_unix_s) >= SHARES_S {
@@ -205,30 +203,6 @@ impl Drop for Watch {
             inner.watched.remove(&self.device);
         }
     }
-}
-
-/// Takes a device's lines, and says which ones are wanted.
-///
-/// # Errors
-/// SQLite fails; or inside, the caller is no device.
-pub(crate) fn take(
-    connection: &Connection,
-    logs: &LiveLogs,
-    caller: &PublicKey,
-    share: &LogShare,
-    unix_s: u64,
-) -> Result<Answer<LogWish>, rusqlite::Error> {
-    let query = "SELECT name, owner FROM devices WHERE machine_key = ?1";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let device: Option<(String, String)> =
-        connection.prepare_cached(query)?.query_row([caller.to_string()], read).optional()?;
-    let Some((device, owner)) = device else { return Ok(Err(HubRefusal::Stranger)) };
-    let from = logs.take((&device, &owner), share, unix_s);
-    let again_s = match from {
-        Some(_) => AGAIN_WATCHED_S,
-        None => pace(connection)?,
-    };
-    Ok(Ok(LogWish { from, again_s }))
 }
 
 /// A line whose texts are cut, and have nothing in them that a terminal obeys.

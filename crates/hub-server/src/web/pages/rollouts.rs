@@ -5,12 +5,15 @@ use http::{HeaderMap, Method, StatusCode, header};
 use maud::{Markup, html};
 use tenure_wire::hub::Scope;
 
+use super::layout::{missing, or_sign_in, page};
+use super::table::table_of;
+use crate::api;
+use crate::api::resource::resource;
 use crate::exchange::Exchange;
-use crate::resource::resource;
 use crate::rollouts::{self, Counts, Event, Rollout};
 use crate::web::gate::{holder, who};
-use crate::web::pages::{missing, or_sign_in, page, table_of};
-use crate::web::{State, api, now};
+use crate::web::state::State;
+use crate::web::{lists, now};
 
 /// `GET /rollouts/ID`.
 pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response {
@@ -31,7 +34,7 @@ pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response 
     };
     let Some(devices) = resource("rollout-devices") else { return missing() };
     let parameters = [("rollout".to_string(), id.to_string()), ("limit".into(), "1000".into())];
-    let (request, rows) = match api::rows(&state, devices, &headers, &parameters).await {
+    let (request, rows) = match lists::rows(&state, devices, &headers, &parameters).await {
         Ok(rows) => rows,
         Err(answer) => return or_sign_in(answer),
     };
@@ -117,7 +120,7 @@ pub(crate) async fn steer(state: State, id: i64, verb: String, headers: HeaderMa
         hub_hears_since_unix_s: state.hears_since_unix_s(),
     };
     let done = state.run(move |_, database| {
-        database.transact(|connection| crate::api::exchange(connection, &holder, &asked))
+        database.transact(|connection| api::exchange(connection, &holder, &asked))
     });
     match done.await {
         Ok(reply) if reply.status.is_success() => {

@@ -11,7 +11,7 @@ use tenure_crypto::{Context, SigningKey, sha256, verify};
 use tenure_wire::hub::{Access, HubRefusal, Scope, SignIn, SignInStatement};
 use tenure_wire::{PublicKey, VerifyingKey};
 
-use crate::audit::{self, seconds};
+use crate::store::audit::{self, seconds};
 
 const SIGN_IN: Context = Context::new("hub sign-in");
 /// How long a code is good, in seconds.

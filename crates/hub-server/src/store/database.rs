@@ -1,33 +1,27 @@
-//! The database file of a hub: opening it, its lock, copies of it.
+//! A connection to the database of a hub, and the transactions on it.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use tenure_hub::{Accepted, Storage};
+use tenure_hub::StorageError;
 use tenure_wire::VerifyingKey;
-use tenure_wire::hub::{HubRefusal, Taken};
 
-use crate::audit;
-use crate::error::DatabaseError;
-use crate::migrations::migrate;
-use crate::receipts;
+use super::audit;
+use super::error::{DatabaseError, failed};
+use super::lock::{Lock, create_private, lock};
+use super::migrations::migrate;
+use super::served::Served;
 use crate::running::{Running, Turn};
-use crate::served::Served;
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many pages a backup copies at a time.
-const BACKUP_PAGES: i32 = 256;
 
 /// A hub's database.
 pub struct Database {
     pub(crate) connection: Connection,
     /// Whether a write of the running transaction failed, so that all of it has to.
-    pub(crate) has_failed: bool,
+    has_failed: bool,
     /// The owners whose devices are listed, who may always sign in.
     pub(crate) owners: Vec<VerifyingKey>,
     /// The address of the pages, if there are any.
@@ -148,65 +142,6 @@ impl Database {
         Ok(done)
     }
 
-    /// Stores those of `receipts` that are new.
-    ///
-    /// # Errors
-    /// SQLite fails; or inside, the first receipt that isn't taken.
-    pub(crate) fn hand_in(
-        &mut self,
-        receipts: &[Vec<u8>],
-        unix_s: u64,
-    ) -> Result<Result<Taken, HubRefusal>, DatabaseError> {
-        self.transact(|connection| receipts::take(connection, receipts, unix_s))
-    }
-
-    /// Takes over the identity and the records of another storage, all or nothing. Returns how many
-    /// records there were.
-    ///
-    /// # Errors
-    /// The other storage can't be read, or this one can't be written.
-    pub fn import(&mut self, from: &mut dyn Storage, unix_s: u64) -> Result<usize, DatabaseError> {
-        if let Some(seed) = from.seed()? {
-            self.set_seed(&seed)?;
-        }
-        let mut count = 0;
-        for kept in from.records()? {
-            let Ok(record) = tenure_directory::open_whenever(&kept.record) else { continue };
-            self.put(&Accepted { kept: &kept, record: &record, unix_s })?;
-            count += 1;
-        }
-        self.begin()?;
-        audit::append(
-            &self.connection,
-            &audit::Event {
-                unix_s,
-                who: "hub",
-                action: "import",
-                subject: "",
-                detail: &format!("{count} devices"),
-                owner: "",
-            },
-        )?;
-        self.commit()?;
-        Ok(count)
-    }
-
-    /// Copies the database at `from` to the new file `to` while a hub may run on it: the copy is of one
-    /// moment. The copy holds the hub's seed, and is readable by its user alone.
-    ///
-    /// # Errors
-    /// There is no database, `to` exists, or the disk is full; no half copy is left.
-    pub fn back_up(from: &Path, to: &Path) -> Result<(), DatabaseError> {
-        let mut source = Self::read(from)?.connection;
-        let file = private().write(true).create_new(true).open(to);
-        drop(file.map_err(failed("make", to))?);
-        let copied = copy(&mut source, to);
-        if copied.is_err() {
-            let _ = std::fs::remove_file(to);
-        }
-        copied
-    }
-
     /// Limits the database to `pages` pages, beyond which a write fails as on a full disk, on this and each
     /// connection that is opened beside it; `None` takes the limit away.
     ///
@@ -234,8 +169,53 @@ impl Database {
         Ok(audit::verify(&self.connection)?)
     }
 
+    /// Runs `action` in the transaction that the next commit ends. After an error nothing of that
+    /// transaction counts: SQLite may have rolled back more than the one statement.
+    pub(crate) fn write(
+        &mut self,
+        action: impl FnOnce(&mut Self) -> Result<(), rusqlite::Error>,
+    ) -> Result<(), StorageError> {
+        if self.has_failed {
+            return Err(StorageError("a write before it failed".into()));
+        }
+        let done = self.begin().and_then(|()| action(self));
+        done.map_err(|error| {
+            self.has_failed = true;
+            self.roll_back();
+            failed(error)
+        })
+    }
+
+    /// Commits the transaction in which [`Self::write`] wrote, if there is one.
+    ///
+    /// # Errors
+    /// SQLite fails, or a write of it did; nothing of it counts then.
+    pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
+        if std::mem::take(&mut self.has_failed) {
+            self.roll_back();
+            return Err(StorageError("a write before it failed".into()));
+        }
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        let committed = self.connection.execute_batch("COMMIT").map_err(failed);
+        if committed.is_err() {
+            self.roll_back();
+        }
+        self.end_turn();
+        committed
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            // A transaction that can't be rolled back ends with the connection.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        self.end_turn();
+    }
+
     /// Begins a transaction, unless one is under way.
-    pub(crate) fn begin(&mut self) -> Result<(), rusqlite::Error> {
+    fn begin(&mut self) -> Result<(), rusqlite::Error> {
         if self.connection.is_autocommit() && !self.has_failed {
             // Another process that writes, as a restore might, is waited for by SQLite.
             self.turn = self.running.directory_writes(BUSY_TIMEOUT);
@@ -245,65 +225,7 @@ impl Database {
     }
 
     /// Ends the turn in which the transaction wrote that is over.
-    pub(crate) fn end_turn(&mut self) {
+    fn end_turn(&mut self) {
         self.turn = None;
     }
-}
-
-fn copy(source: &mut Connection, to: &Path) -> Result<(), DatabaseError> {
-    let mut target = Connection::open(to)?;
-    target.pragma_update(None, "synchronous", "FULL")?;
-    // A backup begins anew when another connection has written between two of its steps, so that one beside a
-    // steady writer would never end. Its first read holds the snapshot; writers go on in the log meanwhile.
-    let snapshot = source.transaction()?;
-    snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-    Backup::new(&snapshot, &mut target)?.run_to_completion(BACKUP_PAGES, Duration::ZERO, None)?;
-    drop(snapshot);
-    let verdict: String = target.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(DatabaseError::Foreign);
-    }
-    // A copy is one file; whoever opens it as a hub's turns the log on again.
-    target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-    Ok(())
-}
-
-/// The lock beside a database.
-pub(crate) struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing isn't enough: a process that is being started holds the file until it has become another program.
-        // A lock that can't be let go of ends when both have closed it.
-        let _ = self.0.unlock();
-    }
-}
-
-/// Takes the lock beside the database at `path`.
-fn lock(path: &Path) -> Result<Lock, DatabaseError> {
-    let beside = path.with_extension("lock");
-    let file = private().write(true).create(true).truncate(false).open(&beside);
-    let file = file.map_err(failed("open", &beside))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(TryLockError::WouldBlock) => Err(DatabaseError::InUse(path.to_path_buf())),
-        Err(TryLockError::Error(source)) => Err(failed("lock", &beside)(source)),
-    }
-}
-
-/// Makes the file, readable by its user alone, before SQLite would with the usual rights.
-fn create_private(path: &Path) -> Result<(), DatabaseError> {
-    let made = private().write(true).create(true).truncate(false).open(path);
-    made.map(drop).map_err(failed("open", path))
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DatabaseError {
-    let path = path.to_path_buf();
-    move |source| DatabaseError::File { action, path, source }
 }

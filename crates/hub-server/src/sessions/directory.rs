@@ -7,9 +7,10 @@ use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::directory::DeviceRecord;
 
-use crate::audit::{self, seconds};
-use crate::database::Database;
-use crate::{reports, revoked, rollouts};
+use crate::devices::{reports, revoked};
+use crate::rollouts;
+use crate::store::audit::{self, seconds};
+use crate::store::{Database, DatabaseError, failed};
 
 impl Storage for Database {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
@@ -76,46 +77,34 @@ impl Storage for Database {
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
-        if std::mem::take(&mut self.has_failed) {
-            self.roll_back();
-            return Err(StorageError("a write before it failed".into()));
-        }
-        if self.connection.is_autocommit() {
-            return Ok(());
-        }
-        let committed = self.connection.execute_batch("COMMIT").map_err(failed);
-        if committed.is_err() {
-            self.roll_back();
-        }
-        self.end_turn();
-        committed
+        self.commit_written()
     }
 }
 
 impl Database {
-    /// Runs `action` in the transaction that the next commit ends. After an error nothing of that
-    /// transaction counts: SQLite may have rolled back more than the one statement.
-    pub(crate) fn write(
-        &mut self,
-        action: impl FnOnce(&mut Self) -> Result<(), rusqlite::Error>,
-    ) -> Result<(), StorageError> {
-        if self.has_failed {
-            return Err(StorageError("a write before it failed".into()));
+    /// Takes over the identity and the records of another storage, all or nothing. Returns how many
+    /// records there were.
+    ///
+    /// # Errors
+    /// The other storage can't be read, or this one can't be written.
+    pub fn import(&mut self, from: &mut dyn Storage, unix_s: u64) -> Result<usize, DatabaseError> {
+        if let Some(seed) = from.seed()? {
+            self.set_seed(&seed)?;
         }
-        let done = self.begin().and_then(|()| action(self));
-        done.map_err(|error| {
-            self.has_failed = true;
-            self.roll_back();
-            failed(error)
-        })
-    }
-
-    fn roll_back(&mut self) {
-        if !self.connection.is_autocommit() {
-            // A transaction that can't be rolled back ends with the connection.
-            let _ = self.connection.execute_batch("ROLLBACK");
+        let mut count = 0;
+        for kept in from.records()? {
+            let Ok(record) = tenure_directory::open_whenever(&kept.record) else { continue };
+            self.put(&Accepted { kept: &kept, record: &record, unix_s })?;
+            count += 1;
         }
-        self.end_turn();
+        self.write(|database| {
+            let detail = format!("{count} devices");
+            let (who, action, subject, owner) = ("hub", "import", "", "");
+            let event = audit::Event { unix_s, who, action, subject, detail: &detail, owner };
+            audit::append(&database.connection, &event)
+        })?;
+        self.commit()?;
+        Ok(count)
     }
 
     fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), rusqlite::Error> {
@@ -190,8 +179,4 @@ impl Database {
         }
         Ok(())
     }
-}
-
-fn failed(error: rusqlite::Error) -> StorageError {
-    StorageError(format!("the hub's database: {error}"))
 }
