@@ -1,15 +1,22 @@
 //! The part of the API that changes things, the same over HTTP and in a session: which request it is,
 //! and whether the pass goes so far.
 
+pub(crate) mod lists;
+pub(crate) mod resource;
+pub(crate) mod sign_in;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rusqlite::Connection;
 use tenure_wire::hub::{self, Scope};
 
-use crate::exchange::{Exchange, Reply};
-use crate::once::once;
-use crate::sign_in::Holder;
-use crate::web::BODY_BYTES_MAX;
-use crate::{lists, registry, revoked, rollouts};
+use crate::devices::revoked;
+use crate::exchange::once::once;
+use crate::exchange::{Exchange, Reply, pairs, segments_of};
+use crate::{registry, rollouts};
+use sign_in::Holder;
+
+/// The longest body of a request outside of the registry, in bytes.
+pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
 
 /// A part of the API that is answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +116,7 @@ fn read(
     hub_hears_since_unix_s: u64,
 ) -> Option<Exchange> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    let segments = crate::web::segments_of(path);
+    let segments = segments_of(path);
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         let name = HeaderName::try_from(name.as_str()).ok()?;
@@ -123,7 +130,7 @@ fn read(
     Some(Exchange {
         method,
         segments,
-        parameters: crate::web::pairs(query.as_bytes()),
+        parameters: pairs(query.as_bytes()),
         headers,
         body: request.body.clone(),
         who: holder.who.clone(),

@@ -1,5 +1,7 @@
 //! One request to the API and its answer, whether they came over HTTP or in a session.
 
+pub(crate) mod once;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -79,4 +81,20 @@ impl Reply {
         };
         self.headers.iter().filter_map(valid).collect()
     }
+}
+
+/// The segments of a path, decoded.
+pub(crate) fn segments_of(path: &str) -> Vec<String> {
+    path.split('/').skip(1).map(decoded).collect()
+}
+
+/// Names and values of an address or a form.
+pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// A segment of a path, decoded. A plus sign stands for itself there.
+fn decoded(segment: &str) -> String {
+    let escaped = segment.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    form_urlencoded::parse(escaped.as_bytes()).map(|(name, _)| name.into_owned()).collect()
 }

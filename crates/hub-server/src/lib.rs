@@ -1,5 +1,19 @@
 //! The hub's database in SQLite, its pages and API over HTTP, its registry of packages.
 //!
+//! The modules are rooms, of which each imports those below it alone (`rooms` in `Cargo.toml`):
+//!
+//! | room | holds |
+//! |---|---|
+//! | `web` | HTTP: connections, routes, passes of requests, pages, lists, the OpenAPI document |
+//! | `sessions` | calls of devices and commands in sessions |
+//! | `api` | the requests that HTTP and sessions share: lists, signing in, and who may do what |
+//! | `devices` | what devices tell: reports, receipts, logs; and which are revoked |
+//! | `rollouts` | updates of many devices in stages |
+//! | `registry` | packages by digest, as a registry |
+//! | `exchange` | one request and its answer |
+//! | `store` | the database: its file, its versions, its audit log |
+//! | `running` | the state in memory that the hub's thread and its pages share |
+//!
 //! Invariants:
 //! - A write that was acknowledged is on the disk: every commit waits for it (`synchronous = FULL`).
 //! - The database holds no key that can place a machine on a device: the hub's own seed opens sessions
@@ -8,37 +22,22 @@
 #![forbid(unsafe_code)]
 
 mod api;
-mod audit;
-mod database;
-mod error;
+mod devices;
 mod exchange;
-mod figures;
-mod lists;
-mod live_logs;
-mod migrations;
-mod once;
-mod receipts;
 mod registry;
-mod reports;
-mod resource;
-mod revoked;
 mod rollouts;
-mod room;
 mod running;
-mod served;
-mod services;
-mod sign_in;
-mod storage;
+mod sessions;
+mod store;
 mod web;
 
-pub use crate::audit::{Broken, Entry as AuditEntry};
-pub use crate::database::Database;
-pub use crate::error::DatabaseError;
+pub use crate::api::sign_in::request as sign_in_request;
 pub use crate::registry::{Artifact, digest_of as registry_digest};
 pub use crate::rollouts::{
     Gates, MetricGate, NoMetricGate, Plan, PlanError, SignedPlan,
     words_of as rollout_waits_in_words,
 };
 pub use crate::running::Running;
-pub use crate::sign_in::request as sign_in_request;
+pub use crate::store::audit::{Broken, Entry as AuditEntry};
+pub use crate::store::{Database, DatabaseError};
 pub use crate::web::{Pages, serve};

@@ -19,7 +19,7 @@ use serde_json::json;
 use tenure_crypto::{HashAlgorithm, sha256};
 
 use crate::exchange::{Exchange, Reply};
-use crate::room::{self, Keeps};
+use crate::store::space::{self, Keeps};
 
 pub use artifact::Artifact;
 use blobs::BLOB_BYTES_MAX;
@@ -97,7 +97,7 @@ pub(crate) fn answer(
     let method = &exchange.method;
     let is_read = exchange.is_read();
     let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
-    if stores && !room::is_left(connection, Keeps::Registry, exchange.body.len())? {
+    if stores && !space::is_left(connection, Keeps::Registry, exchange.body.len())? {
         return Ok(Code::DiskFull.reply("the hub has no room for more packages: see --disk-max"));
     }
     match segments[..] {
@@ -176,6 +176,16 @@ pub(crate) fn package_length(
     let query =
         "SELECT package_bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
     connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+}
+
+/// Whether the registry of `who` holds the package with this digest.
+pub(crate) fn has_package(
+    connection: &Connection,
+    who: &str,
+    package: &str,
+) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM manifests WHERE who = ?1 AND package_digest = ?2";
+    connection.prepare_cached(query)?.exists([who, package])
 }
 
 /// The answer to a method other than those in `allowed`, which it names (RFC 9110 15.5.6).

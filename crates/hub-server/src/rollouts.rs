@@ -18,72 +18,32 @@
 //! - Who reads changes nothing.
 
 mod advance;
+mod counts;
 mod devices;
 mod gates;
 mod labels;
 mod plan;
 mod requests;
 mod states;
+mod stored;
 mod ticks;
 mod work;
 
 use http::{Method, StatusCode};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::{self, seconds};
 
+pub use counts::words_of;
+pub(crate) use counts::{Counts, waits};
 pub use gates::{Gates, MetricGate, NoMetricGate};
 pub use plan::{Plan, PlanError, SignedPlan};
 pub(crate) use states::{DeviceState, Event, State};
+pub(crate) use stored::{Rollout, find};
 pub(crate) use ticks::{open_after, tick};
 pub(crate) use work::{owner_of_package, pace, work};
-
-/// The most reasons to wait that an answer names.
-const WAITS_MAX: i64 = 4;
-
-/// A rollout as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct Rollout {
-    pub(crate) id: i64,
-    pub(crate) machine: String,
-    pub(crate) package_digest: String,
-    pub(crate) version: String,
-    pub(crate) state: State,
-    pub(crate) reason: String,
-    /// How many devices each stage reaches in all.
-    pub(crate) stages: Vec<i64>,
-    /// The stage in force.
-    pub(crate) stage: usize,
-    pub(crate) soak_s: i64,
-    pub(crate) faults_max: i64,
-    /// The gates on what devices report.
-    pub(crate) gates: Gates,
-    pub(crate) failures_max: i64,
-    pub(crate) on_failure: String,
-    pub(crate) ends_unix_s: i64,
-    /// The mandate that its devices follow, as the owner signed it; `None` if the owner's command carries it out.
-    pub(crate) mandate: Option<Vec<u8>>,
-    /// When the stage in force began.
-    pub(crate) stage_unix_s: i64,
-    /// The first device that may still keep the next stage waiting.
-    awaited_from: i64,
-    /// Since when it can't go on until its owner does something.
-    stuck_unix_s: Option<i64>,
-}
-
-impl Rollout {
-    /// How many devices may be updated now.
-    fn reach(&self) -> i64 {
-        self.stages.get(self.stage).copied().unwrap_or(0)
-    }
-
-    /// Whether no step will follow.
-    fn is_over(&self) -> bool {
-        self.state.is_over()
-    }
-}
 
 /// Answers a request under `/v1/rollouts`, in the transaction that is under way.
 ///
@@ -137,119 +97,6 @@ fn with(
         Some(rollout) => action(rollout),
         None => Ok(Reply::problem(StatusCode::NOT_FOUND, "there is no such rollout")),
     }
-}
-
-/// The rollout number `id` of `who`.
-pub(crate) fn find(
-    connection: &Connection,
-    who: &str,
-    id: i64,
-) -> Result<Option<Rollout>, rusqlite::Error> {
-    let query = "SELECT id, machine, package_digest, version, state, reason, stages, stage, soak_s, faults_max, \
-         failures_max, on_failure, ends_unix_s, mandate, stage_unix_s, gates, \
-         awaited_from, stuck_unix_s FROM rollouts WHERE who = ?1 AND id = ?2";
-    let read = |row: &rusqlite::Row<'_>| {
-        let (stages, gates): (String, String) = (row.get(6)?, row.get(15)?);
-        Ok(Rollout {
-            id: row.get(0)?,
-            machine: row.get(1)?,
-            package_digest: row.get(2)?,
-            version: row.get(3)?,
-            state: row.get(4)?,
-            reason: row.get(5)?,
-            stages: serde_json::from_str(&stages).unwrap_or_default(),
-            stage: usize::try_from(row.get::<_, i64>(7)?).unwrap_or(0),
-            soak_s: row.get(8)?,
-            faults_max: row.get(9)?,
-            gates: serde_json::from_str(&gates).unwrap_or_default(),
-            failures_max: row.get(10)?,
-            on_failure: row.get(11)?,
-            ends_unix_s: row.get(12)?,
-            mandate: row.get(13)?,
-            stage_unix_s: row.get(14)?,
-            awaited_from: row.get(16)?,
-            stuck_unix_s: row.get(17)?,
-        })
-    };
-    connection.prepare_cached(query)?.query_row(params![who, id], read).optional()
-}
-
-/// How many devices of a rollout are in each state, as steps keep it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    of_states: [i64; DeviceState::ALL.len()],
-    /// Those of the waiting ones that wait for something which only their owner can mend.
-    pub(crate) held: i64,
-}
-
-impl Counts {
-    /// The counts of the rollout number `id`.
-    pub(crate) fn of(connection: &Connection, id: i64) -> Result<Self, rusqlite::Error> {
-        let query = "SELECT state, devices FROM rollout_counts WHERE rollout = ?1";
-        let mut statement = connection.prepare_cached(query)?;
-        let mut rows = statement.query([id])?;
-        let mut counts = Self::default();
-        while let Some(row) = rows.next()? {
-            let (word, devices): (String, i64) = (row.get(0)?, row.get(1)?);
-            match DeviceState::ALL.iter().position(|state| state.word() == word) {
-                Some(position) => counts.of_states[position] = devices,
-                None => counts.held = devices,
-            }
-        }
-        Ok(counts)
-    }
-
-    /// How many are in that state.
-    pub(crate) fn count(&self, state: DeviceState) -> i64 {
-        self.all().find(|(one, _)| *one == state).map_or(0, |(_, count)| count)
-    }
-
-    /// Each state and how many are in it, in the order in which devices pass them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (DeviceState, i64)> {
-        DeviceState::ALL.into_iter().zip(self.of_states)
-    }
-
-    /// How many there are.
-    fn sum(&self) -> i64 {
-        self.of_states.iter().sum()
-    }
-
-    /// How many wait that may be updated now. Whatever doesn't wait was within the reach before.
-    fn waiting_within(&self, reach: i64) -> i64 {
-        let all = self.sum();
-        reach.min(all) - (all - self.count(DeviceState::Waiting))
-    }
-}
-
-/// Why devices of a rollout wait that its stage reaches: how many for which reason, the most frequent first.
-pub(crate) fn waits(
-    connection: &Connection,
-    rollout: &Rollout,
-    counts: &Counts,
-) -> Result<Vec<(i64, String)>, rusqlite::Error> {
-    let query =
-        "SELECT devices, held FROM rollout_holds WHERE rollout = ?1 ORDER BY devices DESC LIMIT ?2";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows =
-        statement.query_map([rollout.id, WAITS_MAX], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut waits: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
-    let named: i64 = waits.iter().map(|(devices, _)| devices).sum();
-    let others = [
-        (counts.held - named, "other reasons, which the list of devices names"),
-        (counts.waiting_within(rollout.reach()) - counts.held, "not reached, or not asked yet"),
-    ];
-    let others = others.into_iter().filter(|(devices, _)| *devices > 0 && !rollout.state.is_over());
-    waits.extend(others.map(|(devices, reason)| (devices, reason.to_string())));
-    Ok(waits)
-}
-
-/// Waits in words: `3 wait: counter 1.0.0, which runs there, isn't in the registry: push it`.
-pub fn words_of(waits: &[(i64, String)]) -> Vec<String> {
-    let words = |(devices, reason): &(i64, String)| match devices {
-        1 => format!("1 waits: {reason}"),
-        _ => format!("{devices} wait: {reason}"),
-    };
-    waits.iter().map(words).collect()
 }
 
 /// A rollout in JSON, as it is now.
@@ -350,26 +197,6 @@ fn note(
     let subject = format!("rollout {id}");
     let event = audit::Event { unix_s, who, action, subject: &subject, detail, owner: who };
     audit::append(connection, &event)
-}
-
-/// Whether the registry of `who` holds the package with this digest.
-fn is_kept(connection: &Connection, who: &str, package: &str) -> Result<bool, rusqlite::Error> {
-    let query = "SELECT 1 FROM manifests WHERE who = ?1 AND package_digest = ?2";
-    connection.prepare_cached(query)?.exists([who, package])
-}
-
-/// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
-/// one it brings, or as one that it puts back.
-pub(crate) fn needs(
-    connection: &Connection,
-    who: &str,
-    manifest: i64,
-) -> Result<bool, rusqlite::Error> {
-    let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
-         WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
-         AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
-         WHERE d.rollout = r.id AND d.was = m.package_digest))";
-    connection.prepare_cached(query)?.exists(params![who, manifest])
 }
 
 /// Takes a device out of the rollouts that are under way: those behind it move up.

@@ -1,12 +1,14 @@
 //! The state that a hub's own thread and its pages share while they run, beside the database.
 
+pub(crate) mod live_logs;
+
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_hub::Fullness;
 
-use crate::live_logs::LiveLogs;
+use live_logs::LiveLogs;
 
 /// The longest time between two turns of the hub's thread at which it still hears, in seconds.
 const DEAF_S: u64 = 10;

@@ -6,8 +6,8 @@ use tenure_package::PACKAGE_BYTES_MAX;
 
 use super::range::{self, Part};
 use super::{CONTENT_DIGEST, Code, has_digest};
-use crate::audit::seconds;
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::seconds;
 
 /// The longest blob: a package of the greatest length.
 pub(crate) const BLOB_BYTES_MAX: usize = PACKAGE_BYTES_MAX;

@@ -1,103 +1,25 @@
 //! Manifests and tags: what blobs belong together, and under which names.
 
-use core::fmt;
+mod listed;
+mod written;
 
 use http::{StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use serde_json::value::RawValue;
 use tenure_package::Package;
 
 use super::{
-    CONTENT_DIGEST, Code, PACKAGE_TYPE, algorithm_of, blobs, digest_of, has_digest, is_media_type,
-    is_tag,
+    CONTENT_DIGEST, Code, PACKAGE_TYPE, blobs, digest_of, has_digest, is_media_type, is_tag,
 };
-use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::{self, seconds};
+pub(super) use listed::{referrers, tags};
+use written::{Descriptor, Manifest, Parts, read};
+pub(super) use written::{MANIFEST_BYTES_MAX, MANIFEST_TYPE};
 
-/// The manifest of an image or an artifact (image spec 1.1).
-pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
-/// The longest manifest, in bytes: what a registry should take (distribution spec 1.1, "Pushing Manifests").
-pub(super) const MANIFEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The most blobs or manifests that a manifest names.
-const PARTS_MAX: usize = 64;
 /// The most manifests of one key.
 const MANIFESTS_OF_KEY_MAX: i64 = 10_000;
 /// The most tags of one key.
 const TAGS_OF_KEY_MAX: i64 = 10_000;
-/// The most entries of a list of tags or referrers.
-const LISTED_MAX: usize = 1_000;
-/// The bytes of one answer about referrers, but for one that is longer by itself; and those of a descriptor beside its
-/// annotations.
-const REFERRERS_BYTES_MAX: usize = 256 * 1024;
-const DESCRIPTOR_BYTES: usize = 512;
-
-/// A manifest as it is written, whose fields depend on its type. Fields that aren't known count for nothing.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Written {
-    schema_version: u32,
-    media_type: Option<String>,
-    artifact_type: Option<String>,
-    config: Option<Descriptor>,
-    layers: Option<Vec<Descriptor>>,
-    manifests: Option<Vec<Descriptor>>,
-    subject: Option<Descriptor>,
-    annotations: Option<Annotations>,
-}
-
-/// A manifest that is well formed.
-struct Manifest {
-    parts: Parts,
-    artifact_type: Option<String>,
-    subject: Option<Descriptor>,
-    annotations: String,
-}
-
-/// What a manifest holds together.
-enum Parts {
-    /// Blobs.
-    Image { config: Descriptor, layers: Vec<Descriptor> },
-    /// Other manifests.
-    Index { manifests: Vec<Descriptor> },
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Descriptor {
-    media_type: String,
-    digest: String,
-    size: i64,
-}
-
-/// Texts by their names, kept as they are written: there may be hundreds of thousands.
-struct Annotations(Box<RawValue>);
-
-impl<'de> Deserialize<'de> for Annotations {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Texts;
-        impl<'de> Visitor<'de> for Texts {
-            type Value = ();
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("annotations, which are texts by their names")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-                while map.next_entry::<IgnoredAny, String>()?.is_some() {}
-                Ok(())
-            }
-        }
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let mut written = serde_json::Deserializer::from_str(raw.get());
-        written.deserialize_map(Texts).map_err(serde::de::Error::custom)?;
-        Ok(Self(raw))
-    }
-}
-
 /// The signed description of a package.
 struct Described {
     name: String,
@@ -176,104 +98,6 @@ pub(super) fn put(
         Some(subject) => reply.with(header::HeaderName::from_static("oci-subject"), subject.digest),
         None => reply,
     })
-}
-
-/// Reads a manifest and checks its form.
-///
-/// # Errors
-/// The answer that says what is wrong.
-fn read(exchange: &Exchange) -> Result<Manifest, Reply> {
-    if exchange.body.len() > MANIFEST_BYTES_MAX {
-        return Err(Code::SizeInvalid.reply("a manifest has 4 MiB at most"));
-    }
-    let invalid = |text: &str| Code::ManifestInvalid.reply(text);
-    let written = serde_json::from_slice::<Written>(&exchange.body)
-        .map_err(|error| invalid(&format!("no manifest: {error}")))?;
-    let said = exchange.header(&header::CONTENT_TYPE);
-    let media_type = written.media_type.as_deref().or(said).unwrap_or(MANIFEST_TYPE);
-    let is_of = |kind| [Some(media_type), said].iter().flatten().all(|it| is_media_type(it, kind));
-    let parts = match (written.config, written.layers, written.manifests) {
-        (Some(config), Some(layers), None) if is_of(MANIFEST_TYPE) => {
-            Parts::Image { config, layers }
-        }
-        (None, None, Some(manifests)) if is_of(INDEX_TYPE) => Parts::Index { manifests },
-        _ => {
-            let text = format!(
-                "manifests here are of type {MANIFEST_TYPE}, with `config` and `layers`, or {INDEX_TYPE}, with `manifests`"
-            );
-            return Err(invalid(&text));
-        }
-    };
-    if written.schema_version != 2 {
-        return Err(invalid("a manifest's `schemaVersion` is 2"));
-    }
-    let has_digest = |one: &Descriptor| algorithm_of(&one.digest).is_some();
-    let are_well =
-        parts.all().count() <= PARTS_MAX + 1 && parts.all().chain(&written.subject).all(has_digest);
-    if !are_well {
-        return Err(invalid("64 parts at most, each with a sha256 or sha512 digest"));
-    }
-    let annotations = written.annotations.map_or("{}".into(), |texts| texts.0.get().to_owned());
-    let (artifact_type, subject) = (written.artifact_type, written.subject);
-    Ok(Manifest { parts, artifact_type, subject, annotations })
-}
-
-impl Parts {
-    fn media_type(&self) -> &'static str {
-        match self {
-            Self::Image { .. } => MANIFEST_TYPE,
-            Self::Index { .. } => INDEX_TYPE,
-        }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Descriptor> {
-        let (first, others) = match self {
-            Self::Image { config, layers } => (Some(config), layers),
-            Self::Index { manifests } => (None, manifests),
-        };
-        others.iter().chain(first)
-    }
-
-    /// Those that must be here.
-    fn needed(&self) -> impl Iterator<Item = &Descriptor> {
-        self.all().filter(|part| !part.is_elsewhere())
-    }
-
-    /// Those that are blobs.
-    fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
-        let is_image = matches!(self, Self::Image { .. });
-        self.all().filter(move |_| is_image)
-    }
-
-    fn layers(&self) -> &[Descriptor] {
-        match self {
-            Self::Image { layers, .. } => layers,
-            Self::Index { .. } => &[],
-        }
-    }
-}
-
-impl Descriptor {
-    /// Whether the blob may be missing here (image spec 1.1, "Non-Distributable Layers").
-    fn is_elsewhere(&self) -> bool {
-        let kind = self.media_type.to_ascii_lowercase();
-        kind.starts_with("application/vnd.oci.image.layer.nondistributable.")
-    }
-
-    fn is_package(&self) -> bool {
-        is_media_type(&self.media_type, PACKAGE_TYPE)
-    }
-}
-
-impl Manifest {
-    /// The type of the artifact (image spec 1.1, "Guidelines for Artifact Usage"); none of an index that says none.
-    fn kind(&self) -> &str {
-        let of_config = match &self.parts {
-            Parts::Image { config, .. } => &config.media_type,
-            Parts::Index { .. } => "",
-        };
-        self.artifact_type.as_deref().unwrap_or(of_config)
-    }
 }
 
 /// The package that a manifest is of, if it says that it is one's.
@@ -424,8 +248,7 @@ pub(super) fn layer_of_package(
     let query = "SELECT bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
     let bytes: Option<Vec<u8>> =
         connection.prepare_cached(query)?.query_row([who, package], |row| row.get(0)).optional()?;
-    let written = bytes.and_then(|bytes| serde_json::from_slice::<Written>(&bytes).ok());
-    Ok(written.and_then(|written| Some(written.layers?.into_iter().next()?.digest)))
+    Ok(bytes.and_then(|bytes| written::first_layer(&bytes)))
 }
 
 /// `DELETE …/manifests/REFERENCE`: a tag, or a manifest with its tags and the blobs that no other has.
@@ -439,7 +262,7 @@ pub(super) fn delete(
         return Ok(unknown());
     };
     if reference.contains(':') {
-        if crate::rollouts::needs(connection, &exchange.who, found.id)? {
+        if is_in_rollout(connection, &exchange.who, found.id)? {
             return Ok(Code::Denied.reply("a rollout needs this package; end that first"));
         }
         let named = "SELECT digest FROM manifest_blobs WHERE manifest = ?1";
@@ -459,117 +282,18 @@ pub(super) fn delete(
     Ok(Reply::empty(StatusCode::ACCEPTED))
 }
 
-/// `GET …/tags/list`, in alphabetical order whatever their case (distribution spec 1.1, "Listing Tags"), `n` at a
-/// time behind `last`. Two that differ in case alone have the order of their bytes.
-pub(super) fn tags(
+/// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
+/// one it brings, or as one that it puts back.
+fn is_in_rollout(
     connection: &Connection,
-    exchange: &Exchange,
-    repository: &str,
-) -> Result<Reply, rusqlite::Error> {
-    let exists = "SELECT 1 FROM manifests WHERE who = ?1 AND repository = ?2";
-    if !connection.prepare_cached(exists)?.exists([exchange.who.as_str(), repository])? {
-        return Ok(unknown());
-    }
-    let wanted = exchange.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(LISTED_MAX);
-    let count = wanted.min(LISTED_MAX);
-    let query = "SELECT tag FROM tags WHERE who = ?1 AND repository = ?2 \
-         AND (tag COLLATE NOCASE, tag) > (?3, ?3) ORDER BY tag COLLATE NOCASE, tag LIMIT ?4";
-    let last = exchange.parameter("last").unwrap_or("");
-    let mut statement = connection.prepare_cached(query)?;
-    let names = params![exchange.who, repository, last, count as i64 + 1];
-    let rows = statement.query_map(names, |row| row.get::<_, String>(0))?;
-    let mut tags: Vec<String> = rows.collect::<Result<_, _>>()?;
-    let has_more = tags.len() > count;
-    tags.truncate(count);
-    let reply = Reply::json(StatusCode::OK, &json!({ "name": repository, "tags": tags }));
-    Ok(match tags.last().filter(|_| has_more) {
-        Some(last) => reply.with(
-            header::LINK,
-            format!("</v2/{repository}/tags/list?n={count}&last={last}>; rel=\"next\""),
-        ),
-        None => reply,
-    })
-}
-
-/// A manifest in an answer about referrers.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Referrer {
-    media_type: String,
-    digest: String,
-    size: i64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    artifact_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<Box<RawValue>>,
-}
-
-/// The answer, which is an index.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Referrers {
-    schema_version: u32,
-    media_type: &'static str,
-    manifests: Vec<Referrer>,
-}
-
-/// `GET …/referrers/DIGEST`: the manifests whose subject it is, as an index; those behind the row `last`, as many as fit
-/// [`REFERRERS_BYTES_MAX`], with a link to the rest (distribution spec 1.1, "Listing Referrers").
-pub(super) fn referrers(
-    connection: &Connection,
-    exchange: &Exchange,
-    repository: &str,
-    digest: &str,
-) -> Result<Reply, rusqlite::Error> {
-    if algorithm_of(digest).is_none() {
-        return Ok(Code::DigestInvalid.reply("a digest is sha256:… or sha512:… here"));
-    }
-    let kind = exchange.parameter("artifactType");
-    let last: i64 = exchange.parameter("last").and_then(|last| last.parse().ok()).unwrap_or(0);
-    let query = "SELECT id, digest, length(bytes), artifact_type, annotations, media_type FROM manifests \
-         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4 COLLATE NOCASE) \
-         AND id > ?5 ORDER BY id LIMIT ?6";
-    let mut statement = connection.prepare_cached(query)?;
-    let names = params![exchange.who, repository, digest, kind, last, LISTED_MAX as i64 + 1];
-    let mut rows = statement.query(names)?;
-    let (mut manifests, mut bytes, mut next) = (Vec::new(), 0, None);
-    let mut shown = last;
-    while let Some(row) = rows.next()? {
-        let annotations: String = row.get(4)?;
-        bytes += annotations.len() + DESCRIPTOR_BYTES;
-        let is_full = bytes > REFERRERS_BYTES_MAX || manifests.len() == LISTED_MAX;
-        if is_full && !manifests.is_empty() {
-            next = Some(shown);
-            break;
-        }
-        shown = row.get(0)?;
-        manifests.push(Referrer {
-            media_type: row.get(5)?,
-            digest: row.get(1)?,
-            size: row.get(2)?,
-            artifact_type: row.get(3)?,
-            annotations: RawValue::from_string(annotations).ok(),
-        });
-    }
-    let index = Referrers { schema_version: 2, media_type: INDEX_TYPE, manifests };
-    let body = serde_json::to_vec(&index).unwrap_or_default();
-    let mut reply =
-        Reply { body, ..Reply::empty(StatusCode::OK) }.with(header::CONTENT_TYPE, INDEX_TYPE);
-    if let Some(last) = next {
-        let mut parameters = form_urlencoded::Serializer::new(String::new());
-        parameters.append_pair("last", &last.to_string());
-        if let Some(kind) = kind {
-            parameters.append_pair("artifactType", kind);
-        }
-        let place = format!("/v2/{repository}/referrers/{digest}?{}", parameters.finish());
-        reply = reply.with(header::LINK, format!("<{place}>; rel=\"next\""));
-    }
-    Ok(match kind {
-        Some(_) => {
-            reply.with(header::HeaderName::from_static("oci-filters-applied"), "artifactType")
-        }
-        None => reply,
-    })
+    who: &str,
+    manifest: i64,
+) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
+         WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
+         AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
+         WHERE d.rollout = r.id AND d.was = m.package_digest))";
+    connection.prepare_cached(query)?.exists(params![who, manifest])
 }
 
 fn unknown() -> Reply {

@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 
 use super::range::number;
 use super::{BLOB_BYTES_MAX, Code, algorithm_of, blobs};
-use crate::audit::seconds;
 use crate::exchange::{Exchange, Reply};
+use crate::store::audit::seconds;
 
 /// The most uploads of one key that are under way.
 const UPLOADS_OF_KEY_MAX: i64 = 8;

@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 use super::states::DeviceEvent;
 use super::{Counts, DeviceState, Event, Rollout, State, devices, enter, find, note, now};
 use super::{waits, words_of};
-use crate::audit::seconds;
 use crate::exchange::Exchange;
+use crate::store::audit::seconds;
 
 /// How long a device that updates itself may be silent, in seconds.
 const SILENT_S: i64 = 600;

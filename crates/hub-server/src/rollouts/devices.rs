@@ -8,8 +8,9 @@ use tenure_wire::Version;
 
 use super::gates::Verdict;
 use super::states::DeviceEvent;
-use super::{DeviceState, Rollout, State, is_kept, now};
+use super::{DeviceState, Rollout, State, now};
 use crate::exchange::{Exchange, Reply};
+use crate::registry;
 
 /// The most devices that one answer names.
 const AT_ONCE: i64 = 16;
@@ -188,7 +189,7 @@ pub(super) fn see(
             }
             if !has.is_empty()
                 && *has != rollout.package_digest
-                && !is_kept(connection, &exchange.who, has)?
+                && !registry::has_package(connection, &exchange.who, has)?
             {
                 let which = match version {
                     Some(version) => format!("{} {version}", rollout.machine),

@@ -10,7 +10,7 @@ use tenure_wire::rollout::{Labels, Seen as Told, Sight, WorkQuery};
 use super::devices::Saw;
 use super::states::DeviceEvent;
 use super::*;
-use crate::database::Database;
+use crate::store::Database;
 
 const NOW: i64 = 1_900_000_000;
 const OWNER: &str = "ownerownerowner";

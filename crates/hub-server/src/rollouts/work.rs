@@ -13,8 +13,8 @@ use tenure_wire::{PublicKey, Version};
 use super::devices::{self, AGAIN_S, Part as Place, Saw};
 use super::{DeviceState, Rollout, State, advance, find, labels, now};
 use crate::exchange::Exchange;
-use crate::figures;
 use crate::registry;
+use crate::store::figures;
 
 /// How soon a device asks again that has a step to take or to tell of, in seconds.
 const AGAIN_NOW_S: u32 = 1;

@@ -5,9 +5,10 @@ use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tenure_wire::hub::Scope;
 
-use crate::api;
-use crate::sign_in::{self, Holder};
-use crate::web::{BODY_BYTES_MAX, State, now};
+use crate::api::sign_in::{self, Holder};
+use crate::api::{self, BODY_BYTES_MAX};
+use crate::web::now;
+use crate::web::state::State;
 
 /// The cookie that holds the secret of a browser's session.
 pub(crate) const COOKIE: &str = "tenure_session";

@@ -1,11 +1,12 @@
 //! The OpenAPI 3.1 document, made of the same descriptions as the answers.
 
+mod rollouts;
+
 use axum_core::response::Response;
 use serde_json::{Map, Value, json};
 
-use crate::resource::{Column, Kind, LIMIT_MAX, RESOURCES, Resource};
-use crate::web::api::json_answer;
-use crate::web::openapi_rollouts;
+use crate::api::resource::{Column, Kind, LIMIT_MAX, RESOURCES, Resource};
+use crate::web::answers::json_answer;
 
 /// `GET /v1/openapi.json`. Anybody may read it.
 pub(crate) fn document() -> Response {
@@ -21,10 +22,10 @@ pub(crate) fn described() -> Value {
     if let Some(receipts) = paths.get_mut("/v1/receipts") {
         receipts["post"] = hand_in();
     }
-    if let Some(rollouts) = paths.get_mut("/v1/rollouts") {
-        rollouts["post"] = openapi_rollouts::start();
+    if let Some(listed) = paths.get_mut("/v1/rollouts") {
+        listed["post"] = rollouts::start();
     }
-    paths.extend(openapi_rollouts::paths());
+    paths.extend(rollouts::paths());
     paths.insert("/v1/bills".into(), json!({ "get": bills() }));
     paths.insert("/v1/devices/{device}/log".into(), json!({ "get": log() }));
     paths.insert("/v1/openapi.json".into(), json!({ "get": {

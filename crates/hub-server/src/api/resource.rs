@@ -1,0 +1,91 @@
+//! The kinds of things that the pages and the API list, each described once: the query, the page, the CSV
+//! file and the line of the OpenAPI document all come from one [`Resource`].
+//!
+//! Invariant: every query is restricted to the rows that belong to the key that asks; texts of a request
+//! reach SQLite as bound values alone.
+
+mod listed;
+mod query;
+mod reported;
+
+pub(crate) use query::{Cell, Request, Rows};
+
+/// The most rows of a page.
+pub(crate) const LIMIT_MAX: u64 = 1_000;
+/// The most rows of a list as a file: ten times those of all devices that a hub carries.
+pub(crate) const FILE_ROWS_MAX: u64 = 100_000;
+/// How a column's values are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A word.
+    Text,
+    /// A line to be read whole.
+    Line,
+    /// The name of a device.
+    Device,
+    /// A whole number; the column's title says its unit.
+    Number,
+    /// Seconds since 1970 UTC.
+    Time,
+    /// The number of a rollout.
+    Rollout,
+}
+
+/// A column of a [`Resource`].
+#[derive(Debug)]
+pub(crate) struct Column {
+    /// The name in JSON, CSV and requests.
+    pub(crate) name: &'static str,
+    /// The heading on a page, with the unit.
+    pub(crate) title: &'static str,
+    pub(crate) kind: Kind,
+    /// The expression in SQL.
+    sql: &'static str,
+}
+
+/// A kind of thing that is listed.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    /// The name in addresses.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    /// One sentence for whoever meets it first.
+    pub(crate) about: &'static str,
+    pub(crate) columns: &'static [Column],
+    /// The tables in SQL.
+    from: &'static str,
+    /// The condition under which the key `?1` may see a row.
+    visible: &'static str,
+    /// The order if nothing else is asked for.
+    order: &'static str,
+}
+
+const fn column(name: &'static str, title: &'static str, kind: Kind, sql: &'static str) -> Column {
+    Column { name, title, kind, sql }
+}
+
+/// The devices' names beside receipts.
+const DEVICE_OF: &str = "coalesce(devices.name, r.device_key)";
+
+/// Everything that is listed.
+pub(crate) static RESOURCES: [Resource; 14] = [
+    listed::DEVICES,
+    reported::MACHINES,
+    reported::ALARMS,
+    reported::FAULTS,
+    reported::REPORTS,
+    reported::METRICS,
+    reported::USE,
+    listed::PACKAGES,
+    listed::ROLLOUTS,
+    listed::ROLLOUT_DEVICES,
+    listed::RECEIPTS,
+    listed::TENANTS,
+    listed::AUDIT,
+    listed::PASSES,
+];
+
+/// The resource called `name`.
+pub(crate) fn resource(name: &str) -> Option<&'static Resource> {
+    RESOURCES.iter().find(|resource| resource.name == name)
+}

@@ -1,0 +1,199 @@
+//! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, passes, the audit log.
+
+use super::{DEVICE_OF, Kind, Resource, column};
+
+pub(super) const DEVICES: Resource = Resource {
+    name: "devices",
+    title: "Devices",
+    about: "The devices that registered here. A device renews its record every 20 seconds.",
+    columns: &[
+        column("device", "Device", Kind::Device, "name"),
+        column(
+            "state",
+            "State",
+            Kind::Text,
+            "CASE WHEN expires_unix_s >= unixepoch() THEN 'reachable' ELSE 'silent' END",
+        ),
+        column("machines", "Machines", Kind::Number, "machines"),
+        column(
+            "faults",
+            "Faults in 24 h",
+            Kind::Number,
+            "(SELECT count(*) FROM faults f WHERE f.device = devices.name AND f.happened_unix_s > unixepoch() - 86400)",
+        ),
+        column("version", "Software", Kind::Text, "r.version"),
+        column("uptime_s", "Up for (s)", Kind::Number, "r.uptime_s"),
+        column(
+            "store_percent",
+            "Store in use (%)",
+            Kind::Number,
+            "r.store_bytes_used * 100 / nullif(r.store_bytes_max, 0)",
+        ),
+        column("labels", "Labels", Kind::Text, "labels"),
+        column("address", "Address", Kind::Text, "seen_at"),
+        column("reported", "Last report", Kind::Time, "r.taken_unix_s"),
+        column("heard", "Last heard", Kind::Time, "heard_unix_s"),
+        column("first", "First heard", Kind::Time, "first_unix_s"),
+        column("device_key", "Device key", Kind::Text, "device_key"),
+    ],
+    from: "devices LEFT JOIN reports r ON r.device = devices.name",
+    visible: "owner = ?1",
+    order: "name",
+};
+
+pub(super) const PACKAGES: Resource = Resource {
+    name: "packages",
+    title: "Packages",
+    about: "Packages that you pushed here, each signed by its tenant. Any client of OCI registries pulls them.",
+    columns: &[
+        column("repository", "Repository", Kind::Text, "m.repository"),
+        column(
+            "tags",
+            "Tags",
+            Kind::Text,
+            "(SELECT group_concat(tag, ' ') FROM tags WHERE manifest = m.id)",
+        ),
+        column("package", "Package", Kind::Text, "m.package"),
+        column("version", "Version", Kind::Text, "m.version"),
+        column("bytes", "Size (bytes)", Kind::Number, "m.package_bytes"),
+        column("pushed", "Pushed", Kind::Time, "m.pushed_unix_s"),
+        column("tenant", "Tenant", Kind::Text, "m.tenant"),
+        column("package_digest", "Package digest", Kind::Text, "m.package_digest"),
+        column("digest", "Manifest digest", Kind::Text, "m.digest"),
+    ],
+    from: "manifests m",
+    visible: "m.who = ?1 AND m.package IS NOT NULL",
+    order: "m.id DESC",
+};
+
+pub(super) const ROLLOUTS: Resource = Resource {
+    name: "rollouts",
+    title: "Rollouts",
+    about: "Updates of many devices in stages. `tenure rollout start` begins one; a gate that fails takes it back.",
+    columns: &[
+        column("id", "Rollout", Kind::Rollout, "r.id"),
+        column("machine", "Machine", Kind::Text, "r.machine"),
+        column("version", "To version", Kind::Text, "r.version"),
+        column("state", "State", Kind::Text, "r.state"),
+        column("reason", "Reason", Kind::Text, "r.reason"),
+        column("stage", "Stage", Kind::Number, "r.stage + 1"),
+        column("stages", "Stages", Kind::Number, "json_array_length(r.stages)"),
+        column(
+            "devices",
+            "Devices",
+            Kind::Number,
+            "(SELECT sum(devices) FROM rollout_counts WHERE rollout = r.id AND state <> 'held')",
+        ),
+        column(
+            "healthy",
+            "Healthy",
+            Kind::Number,
+            "ifnull((SELECT devices FROM rollout_counts WHERE rollout = r.id AND state = 'healthy'), 0)",
+        ),
+        column("began", "Began", Kind::Time, "r.began_unix_s"),
+        column("ends", "Ends", Kind::Time, "r.ends_unix_s"),
+        column("package", "Package", Kind::Text, "r.package_digest"),
+    ],
+    from: "rollouts r",
+    visible: "r.who = ?1",
+    order: "r.id DESC",
+};
+
+pub(super) const ROLLOUT_DEVICES: Resource = Resource {
+    name: "rollout-devices",
+    title: "Devices of rollouts",
+    about: "How far each device of each rollout is.",
+    columns: &[
+        column("rollout", "Rollout", Kind::Rollout, "d.rollout"),
+        column("device", "Device", Kind::Device, "d.device"),
+        column("state", "State", Kind::Text, "d.state"),
+        column("reason", "Reason", Kind::Text, "d.reason"),
+        column("faults", "Faults since the update", Kind::Number, "d.faults"),
+        column("updated", "Updated", Kind::Time, "d.updated_unix_s"),
+        column("tried", "Last tried", Kind::Time, "d.tried_unix_s"),
+        column("was", "Package before", Kind::Text, "d.was"),
+    ],
+    from: "rollout_devices d JOIN rollouts r ON r.id = d.rollout",
+    visible: "r.who = ?1",
+    order: "d.rollout DESC, d.position",
+};
+
+pub(super) const RECEIPTS: Resource = Resource {
+    name: "receipts",
+    title: "Receipts",
+    about: "Signed by devices: the use of a machine in one period. They are kept for ever.",
+    columns: &[
+        column("device", "Device", Kind::Device, DEVICE_OF),
+        column("machine", "Machine", Kind::Text, "r.name"),
+        column("number", "Number", Kind::Number, "r.number"),
+        column("month", "Month", Kind::Text, "r.month"),
+        column("ended", "Ended", Kind::Time, "r.ended_unix_s"),
+        column("counted_ms", "Counted (ms)", Kind::Number, "r.counted_ms"),
+        column("fuel", "Fuel (units)", Kind::Number, "r.fuel"),
+        column("run_us", "Run time (µs)", Kind::Number, "r.run_us"),
+        column("memory_bytes_peak", "Memory, most (bytes)", Kind::Number, "r.memory_bytes_peak"),
+        column("flash_bytes", "Flash written (bytes)", Kind::Number, "r.flash_bytes"),
+        column("messages", "Messages", Kind::Number, "r.messages"),
+        column("air_bytes", "Sent (bytes)", Kind::Number, "r.air_bytes"),
+        column("tier", "Tier", Kind::Number, "r.tier"),
+        column("tenant", "Tenant", Kind::Text, "r.tenant"),
+        column("package", "Package", Kind::Text, "r.package"),
+        column("digest", "Digest", Kind::Text, "r.digest"),
+    ],
+    from: "receipts r LEFT JOIN devices ON devices.device_key = r.device_key",
+    visible: "(r.owner = ?1 OR r.tenant = ?1)",
+    order: "r.id DESC",
+};
+
+pub(super) const AUDIT: Resource = Resource {
+    name: "audit",
+    title: "Audit log",
+    about: "Who did what. Each entry's hash covers the one before; `tenure hub verify-audit` checks them all.",
+    columns: &[
+        column("number", "Number", Kind::Number, "number"),
+        column("time", "Time", Kind::Time, "unix_s"),
+        column("who", "Who", Kind::Text, "who"),
+        column("action", "Action", Kind::Text, "action"),
+        column("subject", "Subject", Kind::Text, "subject"),
+        column("detail", "Detail", Kind::Text, "detail"),
+        column("hash", "Hash", Kind::Text, "lower(hex(hash))"),
+    ],
+    from: "audit",
+    visible: "owner = ?1",
+    order: "number DESC",
+};
+
+pub(super) const PASSES: Resource = Resource {
+    name: "passes",
+    title: "Passes",
+    about: "What is signed in with your key: browsers, commands, and tokens for programs.",
+    columns: &[
+        column("id", "Id", Kind::Number, "id"),
+        column("kind", "Kind", Kind::Text, "kind"),
+        column("name", "Name", Kind::Text, "name"),
+        column("scopes", "Opens", Kind::Text, "scopes"),
+        column("made", "Made", Kind::Time, "made_unix_s"),
+        column("expires", "Good until", Kind::Time, "expires_unix_s"),
+    ],
+    from: "passes",
+    visible: "who = ?1 AND expires_unix_s > unixepoch()",
+    order: "id DESC",
+};
+
+pub(super) const TENANTS: Resource = Resource {
+    name: "tenants",
+    title: "Tenants",
+    about: "The tenants whose machines ran on your devices, by their receipts.",
+    columns: &[
+        column("tenant", "Tenant", Kind::Text, "t.tenant"),
+        column("machines", "Machines", Kind::Number, "t.machines"),
+        column("receipts", "Receipts", Kind::Number, "t.receipts"),
+        column("fuel", "Fuel (units)", Kind::Number, "t.fuel"),
+        column("last", "Last receipt", Kind::Time, "t.last"),
+    ],
+    from: "(SELECT tenant, count(DISTINCT device_key || machine) AS machines, count(*) AS receipts, \
+           CAST(min(total(fuel), 9e18) AS INTEGER) AS fuel, max(taken_unix_s) AS last \
+           FROM receipts WHERE owner = ?1 OR tenant = ?1 GROUP BY tenant) t",
+    visible: "?1 = ?1",
+    order: "t.tenant",
+};

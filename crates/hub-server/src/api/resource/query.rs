@@ -1,0 +1,156 @@
+//! A request for rows of a list, and the query that it comes to.
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+
+use super::{Column, FILE_ROWS_MAX, Kind, LIMIT_MAX, Resource};
+
+/// The most filters of one request: each is a condition of the query, whose depth SQLite bounds.
+const FILTERS_MAX: usize = 32;
+/// The rows of a page, unless the request says how many.
+const LIMIT: u64 = 100;
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Text(String),
+    Number(i64),
+    None,
+}
+
+/// A request for rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Rows in which some column contains this.
+    pub(crate) words: String,
+    /// Rows in which the column with this index has this value.
+    pub(crate) filters: Vec<(usize, String)>,
+    /// The column to sort by, and whether the largest comes first.
+    pub(crate) sort: Option<(usize, bool)>,
+    /// How many rows, at most.
+    pub(crate) limit: u64,
+    /// How many rows to skip.
+    pub(crate) skip: u64,
+}
+
+/// Rows, and how many to skip for the next ones, if there are more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Vec<Cell>>,
+    pub(crate) next: Option<u64>,
+}
+
+impl Request {
+    /// Reads the parameters of an address.
+    ///
+    /// # Errors
+    /// The parameter that isn't known or can't be read, in words.
+    pub(crate) fn parse(
+        resource: &Resource,
+        parameters: &[(String, String)],
+    ) -> Result<Self, String> {
+        let mut request = Self { limit: LIMIT, ..Self::default() };
+        let index_of = |name: &str| resource.columns.iter().position(|column| column.name == name);
+        for (name, value) in parameters {
+            let number = || value.parse().map_err(|_| format!("`{name}` must be a whole number"));
+            match name.as_str() {
+                "q" => request.words = value.clone(),
+                "limit" => request.limit = number()?,
+                "skip" => request.skip = number()?,
+                "sort" => {
+                    let (name, descending) = match value.strip_prefix('-') {
+                        Some(name) => (name, true),
+                        None => (value.as_str(), false),
+                    };
+                    let index = index_of(name).ok_or(format!("no column `{name}` to sort by"))?;
+                    request.sort = Some((index, descending));
+                }
+                name => {
+                    let index = index_of(name).ok_or(format!("no parameter `{name}`"))?;
+                    request.filters.push((index, value.clone()));
+                }
+            }
+        }
+        if request.filters.len() > FILTERS_MAX {
+            return Err(format!("there are more than {FILTERS_MAX} filters"));
+        }
+        if request.limit == 0 || request.limit > LIMIT_MAX {
+            return Err(format!("`limit` must be between 1 and {LIMIT_MAX}"));
+        }
+        Ok(request)
+    }
+}
+
+impl Resource {
+    /// The rows that `who` may see and `request` asks for.
+    ///
+    /// # Errors
+    /// SQLite fails.
+    pub(crate) fn rows(
+        &self,
+        connection: &Connection,
+        who: &str,
+        request: &Request,
+    ) -> Result<Rows, rusqlite::Error> {
+        let mut values = vec![Value::from(who.to_string())];
+        let mut conditions = vec![format!("({})", self.visible)];
+        for (index, value) in &request.filters {
+            values.push(value.clone().into());
+            let Column { sql, kind, .. } = &self.columns[*index];
+            // A column that is text already is compared as it is, so that an index finds its rows.
+            let text = match kind {
+                Kind::Text | Kind::Line | Kind::Device => (*sql).to_string(),
+                Kind::Number | Kind::Time | Kind::Rollout => format!("CAST({sql} AS TEXT)"),
+            };
+            conditions.push(format!("{text} = ?{}", values.len()));
+        }
+        if !request.words.is_empty() {
+            values.push(request.words.clone().into());
+            let number = values.len();
+            let contains = |column: &Column| {
+                format!(
+                    "instr(lower(CAST(ifnull({}, '') AS TEXT)), lower(?{number})) > 0",
+                    column.sql
+                )
+            };
+            let any: Vec<String> = self.columns.iter().map(contains).collect();
+            conditions.push(format!("({})", any.join(" OR ")));
+        }
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.sql).collect();
+        let order = match request.sort {
+            Some((index, true)) => format!("{} DESC, {}", columns[index], self.order),
+            Some((index, false)) => format!("{}, {}", columns[index], self.order),
+            None => self.order.to_string(),
+        };
+        let limit = request.limit.min(FILE_ROWS_MAX);
+        values.push(Value::from(limit as i64 + 1));
+        values.push(Value::from(i64::try_from(request.skip).unwrap_or(i64::MAX)));
+        let (columns, conditions) = (columns.join(", "), conditions.join(" AND "));
+        let query = format!(
+            "SELECT {columns} FROM {} WHERE {conditions} ORDER BY {order} LIMIT ?{} OFFSET ?{}",
+            self.from,
+            values.len() - 1,
+            values.len()
+        );
+        let mut statement = connection.prepare_cached(&query)?;
+        let cells = |row: &rusqlite::Row<'_>| {
+            (0..self.columns.len()).map(|index| Ok(cell(row.get_ref(index)?))).collect()
+        };
+        let rows = statement.query_map(params_from_iter(values), cells)?;
+        let mut rows: Vec<Vec<Cell>> = rows.collect::<Result<_, rusqlite::Error>>()?;
+        let has_more = rows.len() as u64 > limit;
+        rows.truncate(limit as usize);
+        Ok(Rows { rows, next: has_more.then(|| request.skip.saturating_add(limit)) })
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::None,
+        ValueRef::Integer(number) => Cell::Number(number),
+        ValueRef::Real(number) => Cell::Number(number as i64),
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Cell::Text(String::from_utf8_lossy(text).into_owned())
+        }
+    }
+}

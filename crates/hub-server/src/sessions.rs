@@ -1,0 +1,4 @@
+//! The hub as sessions reach it: the directory's storage, and the functions beside the directory.
+
+mod directory;
+mod services;

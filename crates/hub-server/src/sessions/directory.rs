@@ -1,0 +1,182 @@
+//! The database as the directory's storage.
+
+use rusqlite::{OptionalExtension as _, params};
+use tenure_crypto::machine_id;
+use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
+use tenure_wire::Name;
+use tenure_wire::NoResult;
+use tenure_wire::directory::DeviceRecord;
+
+use crate::devices::{reports, revoked};
+use crate::rollouts;
+use crate::store::audit::{self, seconds};
+use crate::store::{Database, DatabaseError, failed};
+
+impl Storage for Database {
+    fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
+        let query = "SELECT seed FROM identity WHERE id = 1";
+        self.connection.query_row(query, [], |row| row.get(0)).optional().map_err(failed)
+    }
+
+    fn set_seed(&mut self, seed: &[u8; 32]) -> Result<(), StorageError> {
+        self.write(|database| {
+            let insert = "INSERT INTO identity (id, seed) VALUES (1, ?1)";
+            database.connection.execute(insert, [seed]).map(drop)
+        })
+    }
+
+    fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
+        let all = "SELECT kept FROM devices ORDER BY name";
+        let mut statement = self.connection.prepare(all).map_err(failed)?;
+        let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).map_err(failed)?;
+        let mut records = Vec::new();
+        for row in rows {
+            records.extend(postcard::from_bytes::<Kept>(&row.map_err(failed)?));
+        }
+        Ok(records)
+    }
+
+    fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        self.write(|database| database.put_record(accepted))
+    }
+
+    fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+        self.write(|database| {
+            let delete = "DELETE FROM devices WHERE name = ?1";
+            database.connection.prepare_cached(delete)?.execute([device.as_str()]).map(drop)
+        })
+    }
+
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
+        self.serve(call)
+    }
+
+    fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
+        let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
+        self.ticked = open.last().map_or(0, |(_, id)| *id);
+        if open.is_empty() {
+            return Ok(false);
+        }
+        let hears_since = self.running().hears_since_unix_s();
+        self.write(|database| rollouts::tick(&database.connection, &open, unix_s, hears_since))?;
+        Ok(true)
+    }
+
+    fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
+        revoked::is_revoked(&self.connection, record).map_err(failed)
+    }
+
+    fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
+        let names = revoked::forgotten(&self.connection).map_err(failed)?;
+        if !names.is_empty() {
+            self.write(|database| {
+                names.iter().try_for_each(|name| revoked::is_gone(&database.connection, name))
+            })?;
+        }
+        Ok(names)
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        self.commit_written()
+    }
+}
+
+impl Database {
+    /// Takes over the identity and the records of another storage, all or nothing. Returns how many
+    /// records there were.
+    ///
+    /// # Errors
+    /// The other storage can't be read, or this one can't be written.
+    pub fn import(&mut self, from: &mut dyn Storage, unix_s: u64) -> Result<usize, DatabaseError> {
+        if let Some(seed) = from.seed()? {
+            self.set_seed(&seed)?;
+        }
+        let mut count = 0;
+        for kept in from.records()? {
+            let Ok(record) = tenure_directory::open_whenever(&kept.record) else { continue };
+            self.put(&Accepted { kept: &kept, record: &record, unix_s })?;
+            count += 1;
+        }
+        self.write(|database| {
+            let detail = format!("{count} devices");
+            let (who, action, subject, owner) = ("hub", "import", "", "");
+            let event = audit::Event { unix_s, who, action, subject, detail: &detail, owner };
+            audit::append(&database.connection, &event)
+        })?;
+        self.commit()?;
+        Ok(count)
+    }
+
+    fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), rusqlite::Error> {
+        let Accepted { kept, record, unix_s } = accepted;
+        let device = record.enrolment.device.as_str();
+        let known = "SELECT device_key, owner FROM devices WHERE name = ?1";
+        let known: Option<(String, String)> = self
+            .connection
+            .prepare_cached(known)?
+            .query_row([device], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let upsert = "INSERT INTO devices (name, owner, device_key, machine_key, seen_at, machines, first_unix_s, \
+             heard_unix_s, expires_unix_s, kept) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9) \
+             ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, device_key = excluded.device_key, \
+             machine_key = excluded.machine_key, seen_at = excluded.seen_at, machines = excluded.machines, \
+             heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept";
+        let (owner, device_key) =
+            (record.owner.to_string(), record.enrolment.device_key.to_string());
+        self.connection.prepare_cached(upsert)?.execute(params![
+            device,
+            owner,
+            device_key,
+            record.device_machine.to_string(),
+            kept.seen_at.to_string(),
+            record.machines.len() as i64,
+            seconds(*unix_s),
+            seconds(record.expires_unix_s),
+            postcard::to_allocvec(kept).unwrap_or_default(),
+        ])?;
+        self.put_machines(device, record)?;
+        if known.as_ref().is_some_and(|(key, of)| *key != device_key || *of != owner) {
+            reports::forget_device(&self.connection, device)?;
+        }
+        let action = match &known {
+            None => "listed",
+            Some((key, _)) if *key != device_key => "enrolled anew",
+            Some(_) => return Ok(()),
+        };
+        let event = audit::Event {
+            unix_s: *unix_s,
+            who: &device_key,
+            action,
+            subject: device,
+            detail: &kept.seen_at.to_string(),
+            owner: &owner,
+        };
+        audit::append(&self.connection, &event)
+    }
+
+    /// Stores the machines of a device, if they aren't those that are stored.
+    fn put_machines(&mut self, device: &str, record: &DeviceRecord) -> Result<(), rusqlite::Error> {
+        let listed = "SELECT name, machine_key FROM machines WHERE device = ?1 ORDER BY name";
+        let mut statement = self.connection.prepare_cached(listed)?;
+        let rows = statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let known: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+        let row = |(name, key): &(Name, _)| (name.to_string(), ToString::to_string(key));
+        let mut now: Vec<(String, String)> = record.machines.iter().map(row).collect();
+        now.sort();
+        // A device may list a name twice; the first one counts.
+        now.dedup_by(|later, first| later.0 == first.0);
+        if now == known {
+            return Ok(());
+        }
+        let delete = "DELETE FROM machines WHERE device = ?1";
+        self.connection.prepare_cached(delete)?.execute([device])?;
+        let insert = "INSERT OR IGNORE INTO machines (device, name, machine, machine_key) \
+             VALUES (?1, ?2, ?3, ?4)";
+        let mut insert = self.connection.prepare_cached(insert)?;
+        for (name, key) in &record.machines {
+            let machine = machine_id(key).to_string();
+            insert.execute(params![device, name.as_str(), machine, key.to_string()])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! The hub's functions beside the directory, called over sessions.
+
+use serde::de::DeserializeOwned;
+use tenure_hub::ServiceCall;
+use tenure_wire::NoResult;
+use tenure_wire::hub::{
+    Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
+};
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::live_log::{LogShare, LogWish};
+use tenure_wire::report::{Report, Reported};
+use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
+
+use crate::api::sign_in;
+use crate::devices::{logs, receipts, reports};
+use crate::store::Database;
+use crate::{api, registry, rollouts};
+
+impl Database {
+    /// Answers a call of a function that isn't the directory's; the caller commits.
+    ///
+    /// # Errors
+    /// There is no such function.
+    pub(crate) fn serve(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
+        let answer = match call.function {
+            function::SIGN_IN => postcard::to_allocvec(&self.sign_in(call)),
+            function::REQUEST => postcard::to_allocvec(&self.request(call)),
+            function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
+            function::WORK => postcard::to_allocvec(&self.work(call)),
+            function::PART => postcard::to_allocvec(&self.part(call)),
+            function::REPORT => postcard::to_allocvec(&self.report(call)),
+            function::LOG => postcard::to_allocvec(&self.log(call)),
+            _ => return Err(NoResult::NoSuchFunction),
+        };
+        answer.map(Some).map_err(|_| NoResult::Execution)
+    }
+
+    fn sign_in(&mut self, call: &ServiceCall<'_>) -> Answer<Pass> {
+        let request: SignIn = read(call.parameter)?;
+        let url = match (&self.pages, &request.access) {
+            (Some(url), _) => url.clone(),
+            // A session needs no pages.
+            (None, Access::Session) => String::new(),
+            (None, _) => return Err(HubRefusal::NoPages),
+        };
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            let (hub, session, owners) = (*call.hub, *call.peer, &database.owners);
+            let connection = &database.connection;
+            done = sign_in::sign_in(connection, hub, session, &request, owners, call.unix_s)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done.map(|secret| Pass { secret, url })
+    }
+
+    /// A request to the API in a session: the same one as over HTTP, with the same answer.
+    fn request(&mut self, call: &ServiceCall<'_>) -> Answer<Response> {
+        let request: Request = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            let hears_since = database.running().hears_since_unix_s();
+            let connection = &database.connection;
+            let (peer, now) = (call.peer, call.unix_s);
+            let holder = sign_in::holder_in_session(connection, peer, &request.pass, now)?;
+            done = match holder {
+                Some(holder) => Ok(api::answer(connection, &holder, &request, now, hears_since)?),
+                None => Err(HubRefusal::Pass),
+            };
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        let response = done?;
+        let length = |(name, value): &(String, String)| name.len() + value.len() + 8;
+        let headers: usize = response.headers.iter().map(length).sum();
+        if headers + response.body.len() + 32 > PARAMETER_BYTES_MAX {
+            return Err(HubRefusal::TooLong);
+        }
+        Ok(response)
+    }
+
+    fn take_receipts(&mut self, call: &ServiceCall<'_>) -> Answer<Taken> {
+        let Receipts { receipts } = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            done = receipts::take(&database.connection, &receipts, call.unix_s)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done
+    }
+
+    /// A device's question for its next step.
+    fn work(&mut self, call: &ServiceCall<'_>) -> Answer<Work> {
+        let query: WorkQuery = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            let hears_since = database.running().hears_since_unix_s();
+            let (connection, peer, now) = (&database.connection, call.peer, call.unix_s);
+            done = rollouts::work(connection, peer, &query, now, hears_since)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done
+    }
+
+    /// A device's word on how it and its machines are.
+    fn report(&mut self, call: &ServiceCall<'_>) -> Answer<Reported> {
+        let report: Report = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            done = reports::take(&database.connection, call.peer, &report, call.unix_s)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done
+    }
+
+    /// A device's question whether somebody watches its log.
+    fn log(&mut self, call: &ServiceCall<'_>) -> Answer<LogWish> {
+        let share: LogShare = read(call.parameter)?;
+        let taken =
+            logs::take(&self.connection, self.running().logs(), call.peer, &share, call.unix_s);
+        taken.map_err(|_| HubRefusal::Full)?
+    }
+
+    /// A device's question for a part of a package.
+    fn part(&mut self, call: &ServiceCall<'_>) -> Answer<Part> {
+        let query: PartQuery = read(call.parameter)?;
+        let package = query.package.to_string();
+        let owner = rollouts::owner_of_package(&self.connection, call.peer, &package);
+        let owner = owner.map_err(|_| HubRefusal::Full)??;
+        let Self { connection, served, .. } = self;
+        let read = |owner: &str, package: &str| registry::package_bytes(connection, owner, package);
+        let bytes = served.bytes(owner, package, read).map_err(|_| HubRefusal::Full)?;
+        let from = usize::try_from(query.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let to = (from + PART_BYTES_MAX).min(bytes.len());
+        Ok(Part { bytes: bytes[from..to].to_vec() })
+    }
+}
+
+fn read<T: DeserializeOwned>(parameter: &[u8]) -> Answer<T> {
+    postcard::from_bytes(parameter).map_err(|_| HubRefusal::Malformed)
+}
+
+#[cfg(test)]
+mod tests;

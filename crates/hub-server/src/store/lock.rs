@@ -1,0 +1,50 @@
+//! The files of a database: its lock, and the rights with which they are made.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::error::DatabaseError;
+
+/// The lock beside a database.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing isn't enough: a process that is being started holds the file until it has become another program.
+        // A lock that can't be let go of ends when both have closed it.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes the lock beside the database at `path`.
+pub(super) fn lock(path: &Path) -> Result<Lock, DatabaseError> {
+    let beside = path.with_extension("lock");
+    let file = private().write(true).create(true).truncate(false).open(&beside);
+    let file = file.map_err(failed("open", &beside))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(TryLockError::WouldBlock) => Err(DatabaseError::InUse(path.to_path_buf())),
+        Err(TryLockError::Error(source)) => Err(failed("lock", &beside)(source)),
+    }
+}
+
+/// Makes the file, readable by its user alone, before SQLite would with the usual rights.
+pub(super) fn create_private(path: &Path) -> Result<(), DatabaseError> {
+    let made = private().write(true).create(true).truncate(false).open(path);
+    made.map(drop).map_err(failed("open", path))
+}
+
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+pub(super) fn failed(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(std::io::Error) -> DatabaseError {
+    let path = path.to_path_buf();
+    move |source| DatabaseError::File { action, path, source }
+}

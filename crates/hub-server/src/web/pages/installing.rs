@@ -1,0 +1,83 @@
+//! Commands that install a package on a device, for the owner to copy from its page.
+//!
+//! The hub holds no key that can place a machine, so a page can't install one. It names the package by the digest of
+//! its manifest: the command installs what the page showed, whatever the tag means by then.
+
+use axum_core::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+use rusqlite::{Connection, params};
+use tenure_wire::hub::Scope;
+
+use crate::web::gate::who;
+use crate::web::state::State;
+
+/// The most repositories that a page has commands for: those with the newest pushes.
+const REPOSITORIES_MAX: u8 = 8;
+
+/// A package that the owner pushed.
+struct Pushed {
+    repository: String,
+    package: String,
+    version: String,
+    /// The digest of its manifest.
+    digest: String,
+}
+
+/// The commands for `device`, if the pass is its owner's and the owner pushed packages.
+///
+/// # Errors
+/// The answer to a request without a pass.
+pub(crate) async fn on_device(
+    state: &State,
+    headers: &HeaderMap,
+    device: &str,
+) -> Result<Markup, Response> {
+    let who = who(state, headers, Scope::Read).await?;
+    let name = device.to_string();
+    let pushed =
+        state.run(move |_, database| Ok(installable(&database.connection, &who, &name)?)).await?;
+    Ok(html! {
+        @if !pushed.is_empty() {
+            h2 id="install" { "Install a package" }
+            p { "Your key alone can place a machine, and the hub doesn't have it. Type this on the computer that does; \
+                 it asks which rights the machine gets." }
+            @for one in &pushed {
+                h3 { (one.package) " " (one.version) " from " (one.repository) }
+                pre { code { (command(one, device)) } }
+            }
+        }
+    })
+}
+
+/// The newest package of each repository, if `who` owns `device`.
+fn installable(
+    connection: &Connection,
+    who: &str,
+    device: &str,
+) -> Result<Vec<Pushed>, rusqlite::Error> {
+    // The other columns are those of the row with the largest id (SQLite, "Bare columns in an aggregate query").
+    let query = "SELECT repository, package, version, digest, max(id) FROM manifests \
+         WHERE who = ?1 AND package IS NOT NULL AND EXISTS (SELECT 1 FROM devices WHERE owner = ?1 AND name = ?2) \
+         GROUP BY repository ORDER BY max(id) DESC LIMIT ?3";
+    let mut statement = connection.prepare_cached(query)?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Pushed {
+            repository: row.get(0)?,
+            package: row.get(1)?,
+            version: row.get(2)?,
+            digest: row.get(3)?,
+        })
+    };
+    statement.query_map(params![who, device, REPOSITORIES_MAX], read)?.collect()
+}
+
+/// The command that fetches and installs it. Names, repositories and digests have no character that a shell expands:
+/// they were checked when the device was listed and the package pushed.
+fn command(pushed: &Pushed, device: &str) -> String {
+    let Pushed { repository, package, digest, .. } = pushed;
+    format!(
+        "tenure pull {repository}@{digest} --to {package}.tenure\n\
+         tenure install {package}.tenure --device {device}"
+    )
+}

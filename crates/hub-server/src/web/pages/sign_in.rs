@@ -1,0 +1,94 @@
+//! Signing in and out with a browser, and ending a pass.
+
+use axum_core::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode, header};
+use maud::html;
+use tenure_wire::hub::Scope;
+
+use super::layout::{HTML, layout, missing, redirect};
+use crate::api::sign_in;
+use crate::web::gate::{self, COOKIE};
+use crate::web::now;
+use crate::web::state::State;
+
+/// `GET /sign-in?code=…`, as `tenure login` prints it. A link from another site is asked about first, so
+/// that nobody is signed in as somebody else without noticing.
+pub(crate) async fn show(state: State, headers: HeaderMap, code: String) -> Response {
+    let is_own = headers.get("sec-fetch-site").is_none_or(|site| site == "none");
+    if code.is_empty() || !is_own {
+        return form(&code, StatusCode::OK, None);
+    }
+    open(&state, code).await
+}
+
+/// `POST /sign-in` by the form of that page.
+pub(crate) async fn by_form(state: State, code: String) -> Response {
+    open(&state, code).await
+}
+
+async fn open(state: &State, code: String) -> Response {
+    let opened = state.run(move |_, database| {
+        database.transact(|connection| sign_in::open_page(connection, code.trim(), now()))
+    });
+    match opened.await {
+        Ok(Some(secret)) => {
+            let cookie = format!(
+                "{COOKIE}={secret}; {}; Max-Age={}",
+                state.cookie_attributes(),
+                sign_in::PAGE_S
+            );
+            ([(header::SET_COOKIE, cookie)], redirect("/")).into_response()
+        }
+        Ok(None) => {
+            let error = "This code isn't good, or isn't any more: it opens the pages once, within two minutes.";
+            form("", StatusCode::FORBIDDEN, Some(error))
+        }
+        Err(answer) => answer,
+    }
+}
+
+fn form(code: &str, status: StatusCode, error: Option<&str>) -> Response {
+    let body = html! {
+        @if let Some(error) = error { p.error role="alert" { (error) } }
+        p { "Type " code { "tenure login" } " on a computer that has your key. It prints an address that opens \
+             these pages." }
+        form method="post" action="/sign-in" {
+            label for="code" { "Code" }
+            input id="code" name="code" value=(code) autocomplete="off" required;
+            button { "Sign in" }
+        }
+    };
+    let page = layout("Sign in", None, &body);
+    (status, [(header::CONTENT_TYPE, HTML)], page.into_string()).into_response()
+}
+
+/// `POST /sign-out`.
+pub(crate) async fn sign_out(state: State, headers: HeaderMap) -> Response {
+    let Some(secret) = gate::session(&headers).map(String::from) else {
+        return redirect("/sign-in");
+    };
+    let ended = state.run(move |_, database| {
+        database.transact(|connection| sign_in::sign_out(connection, &secret))
+    });
+    if let Err(answer) = ended.await {
+        return answer;
+    }
+    let cookie = format!("{COOKIE}=; {}; Max-Age=0", state.cookie_attributes());
+    ([(header::SET_COOKIE, cookie)], redirect("/sign-in")).into_response()
+}
+
+/// `POST /passes/ID/revoke`.
+pub(crate) async fn revoke(state: State, id: i64, headers: HeaderMap) -> Response {
+    let who = match gate::who(&state, &headers, Scope::Passes).await {
+        Ok(who) => who,
+        Err(answer) => return answer,
+    };
+    let revoked = state.run(move |_, database| {
+        database.transact(|connection| sign_in::revoke(connection, &who, id, now()))
+    });
+    match revoked.await {
+        Ok(true) => redirect("/passes"),
+        Ok(false) => missing(),
+        Err(answer) => answer,
+    }
+}
