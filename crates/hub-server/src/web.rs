@@ -9,9 +9,7 @@
 mod answers;
 mod assets;
 mod bodies;
-mod connections;
 mod gate;
-mod hosts;
 mod lists;
 mod metrics;
 mod openapi;
@@ -24,10 +22,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tenure_http_listener::Bounds;
 use tenure_package::Tariff;
 
 use crate::running::Running;
-use connections::accept;
+use routes::answer;
 use state::State;
 
 /// The pages of a hub.
@@ -48,17 +47,12 @@ pub struct Pages {
 /// # Errors
 /// The system has no thread.
 pub fn serve(listener: TcpListener, pages: Pages) -> std::io::Result<SocketAddr> {
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
+    // Behind a proxy all come from one host, and the proxy says how many.
+    let bounds = Bounds { by_host: !pages.by_tls, ..Bounds::USUAL };
     let state = State::new(pages);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listener = {
-        let _entered = runtime.enter();
-        tokio::net::TcpListener::from_std(listener)?
-    };
-    let serve = move || runtime.block_on(accept(listener, state));
-    std::thread::Builder::new().name("pages".into()).spawn(serve)?;
-    Ok(address)
+    tenure_http_listener::serve(listener, "pages", bounds, move |request| {
+        answer(state.clone(), request)
+    })
 }
 
 /// The wall clock, in seconds since 1970 UTC.
