@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most connections of one host at once; further ones are closed.
-pub const CONNECTIONS_OF_HOST_MAX: usize = 64;
+pub(crate) const CONNECTIONS_OF_HOST_MAX: usize = 64;
 
 /// The hosts that are connected.
 #[derive(Clone, Debug, Default)]

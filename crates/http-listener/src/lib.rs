@@ -18,7 +18,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 
-pub use hosts::CONNECTIONS_OF_HOST_MAX;
 use hosts::Hosts;
 
 /// The bounds of a server's connections.

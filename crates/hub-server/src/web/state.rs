@@ -31,7 +31,7 @@ impl State {
     }
 
     /// Whether a proxy with TLS stands before the pages.
-    pub(super) fn is_by_tls(&self) -> bool {
+    fn is_by_tls(&self) -> bool {
         self.0.pages.by_tls
     }
 
