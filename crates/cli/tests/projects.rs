@@ -151,7 +151,7 @@ fn mistakes_in_the_description_are_named() {
     ] {
         let error = complaint(&description, SOURCE);
         assert!(error.starts_with("error: "), "{description}: {error}");
-        said += &format!("{}\n\n{error}\n\n", description.trim_end());
+        said += &format!("{}\n\n{}\n\n\n", description.trim_end(), error.trim_end());
     }
     expect_file!["expected/mistakes_in_descriptions.txt"].assert_eq(&said);
 }
