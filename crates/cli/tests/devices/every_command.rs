@@ -1,8 +1,11 @@
 //! The table of all commands, as clap describes them: what each of them owes its user.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
+use expect_test::expect_file;
 use serde_json::Value;
 
 use crate::harness::User;
@@ -101,6 +104,32 @@ fn help_of_every_command_fits_a_narrow_terminal_and_needs_no_folder() {
         let loose = listed.take_while(|line| *line != "Options:").find(is_at_edge);
         expect(!words.is_empty() || loose.is_none(), &format!("wraps to the edge: {loose:?}"))
     });
+}
+
+/// The help as a file has it in which no terminal says how wide it is: a file of each command in `help`.
+#[test]
+fn help_of_every_command_is_as_it_was_reviewed() {
+    let texts = Mutex::new(BTreeMap::new());
+    let plain = |command: &mut Command| {
+        homeless(command);
+        command.env_remove("COLUMNS").env_remove("SSLKEYLOGFILE");
+        command.env("LC_ALL", "C").env("NO_COLOR", "1");
+    };
+    each(&["--help"], plain, |words, output| {
+        let text = String::from_utf8(output.stdout.clone()).map_err(|error| error.to_string())?;
+        let name = [&["tenure".to_string()], words].concat().join("-") + ".txt";
+        texts.lock().unwrap().insert(name, text);
+        expect(output.status.success(), "fails")
+    });
+    let texts = texts.into_inner().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devices/help");
+    for (name, text) in &texts {
+        expect_file![folder.join(name)].assert_eq(text);
+    }
+    let files = std::fs::read_dir(folder).unwrap();
+    let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let gone: Vec<String> = files.filter(|file| !texts.contains_key(file)).collect();
+    assert!(gone.is_empty(), "no command has the help in {gone:?}");
 }
 
 #[test]
