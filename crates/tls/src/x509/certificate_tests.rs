@@ -29,6 +29,26 @@ fn parameters_of_rsa_signatures_are_null_or_absent() {
     assert!(signature_algorithm(&algorithm).is_err());
 }
 
+/// RFC 8446 §4.4.2.4.
+#[test]
+fn signature_over_md5_or_sha_1_is_a_bad_certificate() {
+    let ecdsa_with_sha1 = value(OBJECT_IDENTIFIER, [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1]]);
+    // md5WithRSAEncryption and sha1WithRSAEncryption.
+    let broken = [
+        value(SEQUENCE, [&rsa(4), NULL_VALUE]),
+        value(SEQUENCE, [&rsa(5), NULL_VALUE]),
+        value(SEQUENCE, [&ecdsa_with_sha1]),
+    ];
+    for algorithm in broken {
+        assert_eq!(signature_algorithm(&algorithm), Err(CertificateError::BrokenHash));
+    }
+    assert_eq!(CertificateError::BrokenHash.alert(), crate::Alert::BAD_CERTIFICATE);
+    // SHA-224 is only unknown.
+    let unknown = value(SEQUENCE, [&rsa(14), NULL_VALUE]);
+    let unsupported = CertificateError::UnsupportedSignatureAlgorithm;
+    assert_eq!(signature_algorithm(&unknown), Err(unsupported));
+}
+
 #[test]
 fn parameters_of_pss_have_their_trailer_or_not_and_null_or_not() {
     let algorithm = |null: &[u8], salt: u8, trailer: &[u8]| {
