@@ -50,6 +50,9 @@ fn encoded(kind: Message, body: &[u8]) -> Vec<u8> {
     [&[kind as u8, 0, (body.len() >> 8) as u8, body.len() as u8], body].concat()
 }
 
+/// Extensions, each with its number.
+type Listed<'a> = &'a [(u16, &'a [u8])];
+
 /// A block of extensions with its length.
 fn block(extensions: &[(u16, &[u8])]) -> Vec<u8> {
     let mut list = Vec::new();
@@ -115,7 +118,7 @@ fn every_kind_of_message_is_one_of_tls_1_3() {
 fn extensions_that_are_not_due_or_were_not_asked_for_are_refused_in_encrypted_extensions() {
     let (illegal, unsupported) =
         (Some(Alert::ILLEGAL_PARAMETER), Some(Alert::UNSUPPORTED_EXTENSION));
-    let cases: &[(&[(u16, &[u8])], Option<Alert>)] = &[
+    let cases: &[(Listed<'_>, Option<Alert>)] = &[
         (&[], None),
         (&[(0, &[])], None),
         // Groups, of which nothing is believed before the end (§4.2.7).
@@ -150,7 +153,7 @@ fn request_for_a_certificate_is_read_for_its_algorithms_alone() {
         let body = [&[context.len() as u8], context, &block(extensions)].concat();
         encoded(Message::CertificateRequest, &body)
     };
-    let cases: &[(&[u8], &[(u16, &[u8])], Option<Alert>)] = &[
+    let cases: &[(&[u8], Listed<'_>, Option<Alert>)] = &[
         (&[], &[SCHEMES], None),
         // Unknown ones, filters by object identifier and authorities.
         (&[], &[(0xfafa, &[1, 2]), SCHEMES, (48, &[0, 0]), (47, &[0, 0])], None),

@@ -6,7 +6,10 @@ mod common;
 use common::hello::{Answer, Hello, records};
 use common::pair::*;
 use common::security;
-use tenure_crypto::{Group, PrivateKey};
+use tenure_crypto::{
+    AEAD_TAG_BYTES, AeadAlgorithm, AgreedSecret, EphemeralKey, Group, PrivateKey, PublicKeyRef,
+    Security, SecurityError, SignatureAlgorithm, Signed,
+};
 use tenure_tls::x509::ServerName;
 use tenure_tls::{
     Alert, Client, ClientConfig, Error, Event, Identity, PreSharedKey, Server, ServerConfig, Suite,
@@ -675,5 +678,104 @@ fn identity_that_can_not_be_shown_is_refused_at_once() {
         let server = ServerConfig { identities: &identities, ..*server };
         let refused = Server::new(&mut buffer, &server, None, &NOW).err();
         assert_eq!(refused, Some(Error::Configuration));
+    });
+}
+
+/// The software's operations but for AES-128-GCM, as a chip may lack it.
+struct Lacking<S>(S);
+
+impl<S: Security> Security for Lacking<S> {
+    fn has_group(&self, group: Group) -> bool {
+        self.0.has_group(group)
+    }
+
+    fn has_signature(&self, algorithm: SignatureAlgorithm) -> bool {
+        self.0.has_signature(algorithm)
+    }
+
+    fn has_aead(&self, algorithm: AeadAlgorithm) -> bool {
+        algorithm != AeadAlgorithm::Aes128Gcm && self.0.has_aead(algorithm)
+    }
+
+    fn random(&mut self, bytes: &mut [u8]) -> Result<(), SecurityError> {
+        self.0.random(bytes)
+    }
+
+    fn begin_agreement(
+        &mut self,
+        group: Group,
+        public: &mut [u8],
+    ) -> Result<(EphemeralKey, usize), SecurityError> {
+        self.0.begin_agreement(group, public)
+    }
+
+    fn finish_agreement(
+        &mut self,
+        key: &EphemeralKey,
+        peer: &[u8],
+    ) -> Result<AgreedSecret, SecurityError> {
+        self.0.finish_agreement(key, peer)
+    }
+
+    fn sign(
+        &mut self,
+        key: &PrivateKey<'_>,
+        message: &[u8],
+        signature: &mut [u8],
+    ) -> Result<usize, SecurityError> {
+        self.0.sign(key, message, signature)
+    }
+
+    fn verify(
+        &mut self,
+        algorithm: SignatureAlgorithm,
+        key: &PublicKeyRef<'_>,
+        message: Signed<'_>,
+        signature: &[u8],
+    ) -> Result<(), SecurityError> {
+        self.0.verify(algorithm, key, message, signature)
+    }
+
+    fn seal(
+        &mut self,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+        nonce: &[u8; 12],
+        associated: &[u8],
+        message: &mut [u8],
+    ) -> Result<[u8; AEAD_TAG_BYTES], SecurityError> {
+        self.0.seal(algorithm, key, nonce, associated, message)
+    }
+
+    fn open(
+        &mut self,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+        nonce: &[u8; 12],
+        associated: &[u8],
+        message: &mut [u8],
+        tag: &[u8; AEAD_TAG_BYTES],
+    ) -> Result<(), SecurityError> {
+        self.0.open(algorithm, key, nonce, associated, message, tag)
+    }
+}
+
+/// RFC 8446 §4.1.3.
+#[test]
+fn suite_that_the_own_security_lacks_was_not_offered() {
+    in_world(|client, server, _| {
+        for (suite, alert) in [(0x1303, None), (0x1301, Some(Alert::ILLEGAL_PARAMETER))] {
+            let mut security = Lacking(security());
+            let mut buffer = vec![0; 20_000];
+            let mut client = Client::new(&mut buffer, client, &NOW).expect("a client");
+            assert_eq!(client.poll(&mut security, &NOW), Ok(Event::Idle));
+            let output = client.output().to_vec();
+            client.sent(output.len());
+            assert_eq!(Hello::parse(&output).suites, wide(&[0x1303, 0x1302]));
+            let mut answer = Answer::parse(&serve(server, &output).1);
+            answer.suite = suite;
+            client.feed(&answer.record());
+            assert_eq!(alert_of(&client.poll(&mut security, &NOW)), alert, "{suite:#x}");
+        }
     });
 }

@@ -73,4 +73,20 @@ fn parameters_of_pss_have_their_trailer_or_not_and_null_or_not() {
     assert!(algorithm(NULL_VALUE, 20, &[]).is_err());
     let another = value(explicit(3), [&[INTEGER, 1, 2]]);
     assert!(algorithm(NULL_VALUE, 32, &another).is_err());
+    // A length in two bytes where one does is no DER (RFC 8446 §4.2.3).
+    let long = [explicit(3), 0x81, 3, INTEGER, 1, 1];
+    assert!(algorithm(NULL_VALUE, 32, &long).is_err());
+}
+
+/// RFC 8446 §4.2.3: `rsa_pss_rsae` is by keys that are named rsaEncryption; those named RSASSA-PSS aren't spoken.
+#[test]
+fn rsa_key_has_the_name_rsa_encryption() {
+    let key = |name: u8| {
+        let modulus = value(INTEGER, [&[0x7f; 100]]);
+        let numbers = value(SEQUENCE, [&modulus, &[INTEGER, 1, 3]]);
+        let kind = value(SEQUENCE, [&rsa(name), NULL_VALUE]);
+        value(SEQUENCE, [&kind, &value(BIT_STRING, [&[0], &numbers])])
+    };
+    assert!(matches!(parse_public_key(&key(1)), Ok(PublicKeyRef::Rsa { exponent: 3, .. })));
+    assert_eq!(parse_public_key(&key(10)).err(), Some(CertificateError::UnsupportedKey));
 }
