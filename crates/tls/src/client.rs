@@ -129,7 +129,8 @@ impl<'b, 'c> Client<'b, 'c> {
     /// A connection over `buffer`, which both directions share, at the time `now`.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if the name, the suites or the groups are none, or the identity has no certificate.
+    /// [`Error::Configuration`] if the name, the suites or the groups are none, the identity has no certificate,
+    /// or a protocol no name.
     pub fn new(
         buffer: &'b mut [u8],
         config: &'c ClientConfig<'c>,
@@ -140,6 +141,10 @@ impl<'b, 'c> Client<'b, 'c> {
         }
         // A client's key alone takes an agreement that isn't offered (§4.4.2.3).
         if config.identity.is_some_and(|it| it.chain.is_empty() || it.is_raw_key()) {
+            return Err(Error::Configuration);
+        }
+        // A name of a protocol has 1 to 255 bytes (RFC 7301 §3.1).
+        if !config.application_protocols.iter().all(|it| (1..=255).contains(&it.len())) {
             return Err(Error::Configuration);
         }
         let deadline_ms = now.uptime_ms.saturating_add(config.handshake_ms_max);

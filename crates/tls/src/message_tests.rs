@@ -70,21 +70,31 @@ fn client_takes<T>(
     message: &[u8],
     look: impl FnOnce(Result<Event, Error>, &mut Client<'_, '_>) -> T,
 ) -> T {
+    client_with(&mut [0; 20_000], &[], state, message, look)
+}
+
+/// The same, of a client with `buffer` that offers `protocols`.
+fn client_with<T>(
+    buffer: &mut [u8],
+    protocols: &[&[u8]],
+    state: State,
+    message: &[u8],
+    look: impl FnOnce(Result<Event, Error>, &mut Client<'_, '_>) -> T,
+) -> T {
     let chain: [&[u8]; 1] = [b"a certificate that nobody reads"];
     let config = ClientConfig {
         server_name: ServerName::Dns("server.test"),
         trust: Trust::Keys(&[&KEY_INFO]),
         suites: Suite::ALL,
         groups: &[Group::X25519],
-        application_protocols: &[],
+        application_protocols: protocols,
         identity: Some(Identity { chain: &chain, key: PrivateKey::P256(&SCALAR) }),
         pre_shared_key: None,
         early_data: false,
         handshake_ms_max: 1000,
     };
     let mut security = Software::new(Ones);
-    let mut buffer = [0; 20_000];
-    let mut client = Client::new(&mut buffer, &config, &NOW).expect("a client");
+    let mut client = Client::new(buffer, &config, &NOW).expect("a client");
     client.core.state = state;
     client.core.suite = Some(SUITE);
     client.core.transcript.choose(HashAlgorithm::Sha256);
@@ -141,6 +151,35 @@ fn extensions_that_are_not_due_or_were_not_asked_for_are_refused_in_encrypted_ex
     for (extensions, alert) in cases {
         let message = encoded(Message::EncryptedExtensions, &block(extensions));
         assert_eq!(alert_of(State::EncryptedExtensions, &message), *alert, "{extensions:?}");
+    }
+}
+
+/// RFC 6066 §4, RFC 7301 §3.1, RFC 8449 §4, §5.
+#[test]
+fn answers_about_lengths_and_protocols_are_among_those_that_were_offered() {
+    let (illegal, malformed) = (Some(Alert::ILLEGAL_PARAMETER), Some(Alert::DECODE_ERROR));
+    // A buffer of 4 KB asks for fragments of 2 KB at most.
+    let cases: &[(Listed<'_>, Option<Alert>)] = &[
+        (&[(1, &[3])], None),
+        (&[(1, &[2])], illegal),
+        (&[(1, &[4])], illegal),
+        (&[(1, &[5])], illegal),
+        (&[(1, &[])], malformed),
+        (&[(28, &[0, 64])], None),
+        (&[(28, &[0, 63])], illegal),
+        (&[(28, &[0, 64]), (1, &[3])], illegal),
+        (&[(16, &[0, 3, 2, b'h', b'2'])], None),
+        (&[(16, &[0, 3, 2, b'h', b'3'])], illegal),
+        (&[(16, &[0, 6, 2, b'h', b'2', 2, b'h', b'2'])], malformed),
+        (&[(16, &[0, 0])], malformed),
+        (&[(16, &[0, 1, 0])], illegal),
+    ];
+    for (extensions, alert) in cases {
+        let message = encoded(Message::EncryptedExtensions, &block(extensions));
+        let state = State::EncryptedExtensions;
+        client_with(&mut [0; 4096], &[b"h2"], state, &message, |end, _| {
+            assert_eq!(end.err().and_then(Error::alert), *alert, "{extensions:?}");
+        });
     }
 }
 

@@ -544,6 +544,13 @@ fn first_message_that_breaks_a_rule_is_refused_with_its_alert() {
                 &|it| it.extensions.push((COOKIE, vec![0, 1, 7])),
                 illegal,
             ),
+            (
+                "two names of a server",
+                &|it| {
+                    it.set(SERVER_NAME, &[0, 8, 0, 0, 1, b'a', 0, 0, 1, b'b']);
+                },
+                malformed,
+            ),
             ("a session that is too long", &|it| it.session.push(0), malformed),
             ("no suites", &|it| it.suites.clear(), malformed),
             ("half a suite", &|it| it.suites.push(0), malformed),
@@ -638,6 +645,40 @@ fn unknown_suites_groups_versions_and_extensions_are_ignored_by_a_server() {
         let answer = answer(server, &hello);
         assert_eq!((answer.suite, answer.get(VERSIONS)), (0x1303, Some(&[3, 4][..])));
         assert_eq!(answer.get(SHARES).map(|it| it[..2].to_vec()), Some(vec![0, 0x1d]));
+    });
+}
+
+/// RFC 6066 §4.
+#[test]
+fn length_of_fragments_is_one_of_four_and_kept_to() {
+    const FRAGMENT: u16 = 1;
+    const LIMIT: u16 = 28;
+    in_world(|client, server, world| {
+        // A server doesn't read what it shows.
+        let chain = [&world.leaf[..], &[7; 5_000]];
+        let identities = [Identity { chain: &chain, ..server.identities[0] }];
+        let server = &ServerConfig { identities: &identities, ..*server };
+        let short = ClientConfig { groups: &[Group::X25519], ..*client };
+        let mut buffer = vec![0; 4096];
+        let mut small = Client::new(&mut buffer, &short, &NOW).expect("a client");
+        let mut hello = Hello::parse(&hello_of(&mut small));
+        assert_eq!(hello.get(FRAGMENT), Some(&[3][..]), "2 KB");
+        hello.remove(LIMIT);
+        for code in [0, 5, 255] {
+            hello.set(FRAGMENT, &[code]);
+            let end = serve(server, &hello.record()).0;
+            assert_eq!(alert_of(&end), Some(Alert::ILLEGAL_PARAMETER), "{code}");
+        }
+        for code in 1..=4 {
+            hello.set(FRAGMENT, &[code]);
+            let (end, output) = serve(server, &hello.record());
+            assert_eq!(end, Ok(Event::Idle));
+            let found = records(&output);
+            // The content, its type and the tag.
+            let protected = found.iter().filter(|record| record[0] == 23);
+            let longest = protected.map(|record| record.len() - 5 - 1 - 16).max();
+            assert_eq!(longest, Some(256 << code));
+        }
     });
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::hello::records;
+use common::hello::{Hello, records};
 use common::pair::*;
 use common::security;
 use tenure_crypto::Group;
@@ -252,12 +252,17 @@ fn version_in_its_old_place_is_ignored_unless_it_is_that_of_ssl() {
 #[test]
 fn empty_name_of_a_protocol_is_malformed_whether_or_not_protocols_matter() {
     in_world(|client, server, _| {
-        let client = ClientConfig { application_protocols: &[b"aaa", b""], ..*client };
+        let empty = ClientConfig { application_protocols: &[b"aaa", b""], ..*client };
+        let refused = Client::new(&mut [0; 100], &empty, &NOW).err();
+        assert_eq!(refused, Some(Error::Configuration), "it is not sent");
+        let mut buffer = vec![0; 20_000];
+        let mut client = Client::new(&mut buffer, client, &NOW).expect("a client");
+        let mut hello = Hello::parse(&hello_of(&mut client));
+        hello.extensions.push((16, vec![0, 5, 3, b'a', b'a', b'a', 0]));
         let caring = ServerConfig { application_protocols: &[b"aaa"], ..*server };
         for server in [server, &caring] {
-            with_pair(&client, server, LARGE, |pair| {
-                assert_eq!(pair.run().1, Err(Error::Peer(Misbehaviour::Malformed)));
-            });
+            let end = serve(server, &hello.record()).0;
+            assert_eq!(end, Err(Error::Peer(Misbehaviour::Malformed)));
         }
     });
 }
