@@ -295,7 +295,7 @@ impl Handshake for ClientHandshake<'_> {
 }
 
 /// The extensions that are known here and due in `EncryptedExtensions` (§4.2).
-const ENCRYPTED_EXTENSIONS: [u16; 7] = [
+const ENCRYPTED_EXTENSIONS: u64 = extension::set(&[
     extension::SERVER_NAME,
     extension::MAX_FRAGMENT_LENGTH,
     extension::SUPPORTED_GROUPS,
@@ -303,7 +303,7 @@ const ENCRYPTED_EXTENSIONS: [u16; 7] = [
     extension::SERVER_CERTIFICATE_TYPE,
     extension::RECORD_SIZE_LIMIT,
     extension::EARLY_DATA,
-];
+]);
 
 /// The content of a `ServerHello`.
 struct ServerHello<'a> {
@@ -581,13 +581,13 @@ impl<'c> ClientHandshake<'c> {
             None if is_downgrade(random) => return Err(Misbehaviour::IllegalParameter.into()),
             None => return Err(Misbehaviour::OldVersion.into()),
         }
-        // Those alone that were offered.
+        // A suite that the security layer lacks isn't offered.
         let suite = Suite::from_number(suite)
             .filter(|suite| self.config.suites.contains(suite) && security.has_aead(suite.aead()));
         let (Some(suite), 0) = (suite, compression) else {
             return Err(Misbehaviour::IllegalParameter.into());
         };
-        // A retry's is checked (§4.1.4), and a hello's means nothing (§4.2.1).
+        // The old version of a retry is checked (§4.1.4), and that of a hello means nothing (§4.2.1).
         if is_retry && version != 0x0303 {
             return Err(Misbehaviour::IllegalParameter.into());
         }
@@ -604,11 +604,15 @@ impl<'c> ClientHandshake<'c> {
                 }
                 None => false,
             };
-            extensions.finish(&[
-                extension::SUPPORTED_VERSIONS,
-                extension::COOKIE,
-                extension::KEY_SHARE,
-            ])?;
+            extensions.finish(
+                const {
+                    extension::set(&[
+                        extension::SUPPORTED_VERSIONS,
+                        extension::COOKIE,
+                        extension::KEY_SHARE,
+                    ])
+                },
+            )?;
             return Ok(ServerHello { suite, is_retry, share, cookie, psk: None });
         }
         let psk = match extensions.take(extension::PRE_SHARED_KEY) {
@@ -619,11 +623,15 @@ impl<'c> ClientHandshake<'c> {
             }
             None => None,
         };
-        extensions.finish(&[
-            extension::PRE_SHARED_KEY,
-            extension::SUPPORTED_VERSIONS,
-            extension::KEY_SHARE,
-        ])?;
+        extensions.finish(
+            const {
+                extension::set(&[
+                    extension::PRE_SHARED_KEY,
+                    extension::SUPPORTED_VERSIONS,
+                    extension::KEY_SHARE,
+                ])
+            },
+        )?;
         Ok(ServerHello { suite, is_retry, share, cookie: false, psk })
     }
 
@@ -708,7 +716,7 @@ impl<'c> ClientHandshake<'c> {
             (None, EarlyData::Offered) => self.early_data = EarlyData::Refused,
             (None, _) => {}
         }
-        extensions.finish(&ENCRYPTED_EXTENSIONS)?;
+        extensions.finish(ENCRYPTED_EXTENSIONS)?;
         if let Some(limits) = limits {
             core.channel.peer_limit = limits.peer;
             core.channel.own_limit = limits.own;
@@ -749,7 +757,8 @@ impl<'c> ClientHandshake<'c> {
             .ok_or(Misbehaviour::MissingExtension)?;
         let mut schemes = list.vector16()?;
         list.finish()?;
-        extensions.refuse_misplaced(&[extension::SIGNATURE_ALGORITHMS])?;
+        extensions
+            .refuse_misplaced(const { extension::set(&[extension::SIGNATURE_ALGORITHMS]) })?;
         // There is one at least (§4.2.3). Others than those known mean nothing (§4.3.2).
         let own = self.config.identity.and_then(|it| it.key.algorithm());
         let own = own.and_then(crate::suite::scheme_number);
@@ -866,7 +875,7 @@ impl<'a> NewTicket<'a> {
             }
             None => 0,
         };
-        extensions.refuse_misplaced(&[extension::EARLY_DATA])?;
+        extensions.refuse_misplaced(const { extension::set(&[extension::EARLY_DATA]) })?;
         Ok(Self { lifetime_s, age_add, nonce, identity, early_data_bytes_max })
     }
 }

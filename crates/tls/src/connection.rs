@@ -340,7 +340,7 @@ impl<'b> Core<'b> {
         {
             self.channel.drop_input();
             self.alert(alert, security);
-            // It is no error alert, after which alone the end needs no other word (§6.1).
+            // `user_canceled` is no error alert, so that `close_notify` is due as well (§6.1).
             if alert == Alert::USER_CANCELED {
                 self.alert(Alert::CLOSE_NOTIFY, security);
             }

@@ -73,7 +73,7 @@ fn client_takes<T>(
     client_with(&mut [0; 20_000], &[], state, message, look)
 }
 
-/// The same, of a client with `buffer` that offers `protocols`.
+/// [`client_takes`] of a client with `buffer` that offers `protocols`.
 fn client_with<T>(
     buffer: &mut [u8],
     protocols: &[&[u8]],
@@ -103,7 +103,8 @@ fn client_with<T>(
     client.core.channel.inject(message);
     if state == State::ServerCertificateVerify {
         // The key of the certificate stands before it.
-        client.core.channel.pin(KEY_INFO.len());
+        let length = if message.starts_with(&KEY_INFO) { KEY_INFO.len() } else { rsa_key().len() };
+        client.core.channel.pin(length);
     }
     let mut end = client.poll(&mut security, &NOW);
     while matches!(end, Ok(Event::Certificate | Event::Connected)) {
@@ -278,6 +279,30 @@ fn proof_by_an_algorithm_that_does_not_fit_is_an_illegal_parameter_and_a_wrong_o
         let mut body = scheme.to_be_bytes().to_vec();
         body.extend([0, 8, 0x30, 6, 2, 1, 1, 2, 1, 1]);
         let messages = [&KEY_INFO[..], &encoded(Message::CertificateVerify, &body)].concat();
+        let found = alert_of(State::ServerCertificateVerify, &messages);
+        assert_eq!(found, Some(alert), "{scheme:#x}");
+    }
+}
+
+/// The key info of an RSA key of 2,048 bits.
+fn rsa_key() -> Vec<u8> {
+    let head =
+        hex_literal::hex!("30820122300d06092a864886f70d01010105000382010f003082010a0282010100");
+    [&head[..], &[0xc5; 256], &[2, 3, 1, 0, 1]].concat()
+}
+
+/// RFC 8446 §4.4.3: RSA signs by PSS, whatever stands in the offer.
+#[test]
+fn proof_by_pkcs_1_is_an_illegal_parameter_with_an_rsa_key_too() {
+    for (scheme, alert) in [
+        (0x0804_u16, Alert::DECRYPT_ERROR),
+        (0x0401, Alert::ILLEGAL_PARAMETER),
+        (0x0501, Alert::ILLEGAL_PARAMETER),
+        (0x0201, Alert::ILLEGAL_PARAMETER),
+        (0x0403, Alert::ILLEGAL_PARAMETER),
+    ] {
+        let body = [&scheme.to_be_bytes()[..], &[1, 0], &[7; 256]].concat();
+        let messages = [rsa_key(), encoded(Message::CertificateVerify, &body)].concat();
         let found = alert_of(State::ServerCertificateVerify, &messages);
         assert_eq!(found, Some(alert), "{scheme:#x}");
     }

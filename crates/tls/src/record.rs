@@ -64,7 +64,7 @@ impl Protection {
         self.sequence
     }
 
-    /// As if they had protected so many.
+    /// Sets the number of the next record.
     #[cfg(test)]
     pub(crate) fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;

@@ -246,7 +246,7 @@ impl<'c> ServerHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
-        // From here to the client's `Finished` it is dropped (§5).
+        // `change_cipher_spec` is dropped from here to the client's `Finished` (§5).
         core.channel.in_handshake = true;
         let message = &core.channel.opened()[..total];
         let mut hello = ClientHello::parse(message)?;

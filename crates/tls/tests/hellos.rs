@@ -326,7 +326,9 @@ fn servers_hello_that_breaks_a_rule_is_refused_with_its_alert() {
             (
                 "a share of another group",
                 &|it| {
-                    it.set(SHARES, &[&[0, 0x17, 0, 65, 4], &[7; 64][..]].concat());
+                    let mut share = it.get(SHARES).expect("a share").to_vec();
+                    share[1] = 0x17;
+                    it.set(SHARES, &share);
                 },
                 illegal,
             ),
@@ -409,6 +411,13 @@ fn retry_that_breaks_a_rule_is_refused_with_its_alert() {
             ),
         ];
         bend_answers(client, &server, cases);
+        // A group that is known and wasn't offered.
+        let fewer = ClientConfig { groups: &[Group::X25519, Group::Secp384r1], ..*client };
+        let known: &[Bend<'_>] = &[
+            ("a known group", &|it| it.set(SHARES, &[0, 0x17]), illegal),
+            ("as it is", &|_| (), None),
+        ];
+        bend_answers(&fewer, &server, known);
     });
 }
 
@@ -424,7 +433,9 @@ fn answer_after_a_retry_keeps_to_it_or_is_refused() {
             (
                 "another group",
                 &|it| {
-                    it.set(SHARES, &[&[0, 0x1d, 0, 32], &[9; 32][..]].concat());
+                    let mut share = it.get(SHARES).expect("a share").to_vec();
+                    share[1] = 0x1d;
+                    it.set(SHARES, &share);
                 },
                 illegal,
             ),

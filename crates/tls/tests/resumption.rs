@@ -257,7 +257,7 @@ fn early_data_is_taken_with_the_first_key_alone() {
             let mut client = Client::new(&mut buffer, early, &NOW).expect("a client");
             let hello = Hello::parse(&hello_of(&mut client));
             let psk = early.pre_shared_key.expect("a ticket");
-            for is_first in [true, false] {
+            for is_first in [false, true] {
                 let hello = with_two_keys(&hello, &psk, is_first);
                 let mut buffer = vec![0; 20_000];
                 let server = tenure_tls::Server::new(&mut buffer, server, Some(guard), &NOW);
@@ -267,7 +267,7 @@ fn early_data_is_taken_with_the_first_key_alone() {
                 let answer = Answer::parse(server.output());
                 let index = u8::from(!is_first);
                 assert_eq!(answer.get(PRE_SHARED_KEY), Some(&[0, index][..]));
-                // What comes next is data of the client that is taken, and refused if it can't be opened, or is skipped.
+                // The next record is data of the client that is taken, and refused if it can't be opened, or is skipped.
                 server.sent(usize::MAX);
                 server.feed(&[&[23, 3, 3, 0, 30][..], &[9; 30]].concat());
                 let end = server.poll(&mut security(), &NOW);
