@@ -18,7 +18,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Verdict};
 use crate::setup::{self, Need};
-use crate::{book, claims, generate, measure, size};
+use crate::{book, claims, clauses, generate, measure, size};
 
 /// Check format, layers, lints, docs, links, dependencies and bare-metal builds.
 #[derive(clap::Args)]
@@ -65,6 +65,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("links", || links::check(root));
     report.step("threats and their tests", || threats::check(root));
     report.step("claims", || claims::check(root));
+    report.step("clauses", || clauses::check(root));
     report.step("book", || book::check(root));
     report.step("no std below", || bare_metal::check_features(root));
 }

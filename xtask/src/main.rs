@@ -10,6 +10,7 @@ mod book;
 mod c_compiler;
 mod check;
 mod claims;
+mod clauses;
 mod demo;
 mod digits;
 mod failure;
@@ -56,6 +57,7 @@ enum Verb {
     Setup(setup::Arguments),
     Check(check::Arguments),
     Claims(claims::Arguments),
+    Clauses(clauses::Arguments),
     Demo(demo::Arguments),
     Docs(book::Arguments),
     Test(test::Arguments),
@@ -103,6 +105,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments, root),
         Verb::Claims(arguments) => claims::run(&arguments, root),
+        Verb::Clauses(arguments) => clauses::run(&arguments, root),
         Verb::Demo(arguments) => demo::run(&arguments, root),
         Verb::Docs(arguments) => book::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),

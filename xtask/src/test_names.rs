@@ -17,7 +17,7 @@ pub(crate) fn all(root: &Path) -> Result<BTreeSet<String>> {
 }
 
 /// The names of the functions that follow a `#[test]`.
-fn tests_in(source: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn tests_in(source: &str) -> impl Iterator<Item = &str> {
     source.split("#[test]").skip(1).filter_map(|rest| {
         let (_, name) = rest.split_once("fn ")?;
         name.split(['(', '<']).next()

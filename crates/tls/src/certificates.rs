@@ -59,6 +59,13 @@ pub struct Identity<'a> {
     pub key: PrivateKey<'a>,
 }
 
+impl Identity<'_> {
+    /// Whether it is a key alone.
+    pub(crate) fn is_raw_key(&self) -> bool {
+        matches!(self.chain, [key] if parse_public_key(key).is_ok())
+    }
+}
+
 /// The result of [`CertificateReader::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
@@ -158,6 +165,10 @@ impl CertificateReader {
     ) -> Result<Reading, Error> {
         if self.entry.is_some() {
             return Ok(Reading::Entry);
+        }
+        // A key stands alone (§4.4.2).
+        if self.are_keys && self.entries > 0 && self.left > 0 {
+            return Err(Misbehaviour::IllegalParameter.into());
         }
         if self.is_trusted {
             let skipped = channel.opened().len().min(self.left);

@@ -54,7 +54,7 @@ pub(crate) struct Channel<'b> {
     pub(crate) peer_limit: usize,
     /// The longest that the peer was asked to keep to.
     pub(crate) own_limit: usize,
-    /// Whether `change_cipher_spec` is ignored, as it is during a handshake.
+    /// Whether `change_cipher_spec` is ignored, as it is from the first message to the peer's `Finished`.
     pub(crate) in_handshake: bool,
     /// How many bytes of early data that can't be read are skipped.
     pub(crate) skippable: usize,
@@ -63,7 +63,8 @@ pub(crate) struct Channel<'b> {
 }
 
 impl<'b> Channel<'b> {
-    pub(crate) fn new(buffer: &'b mut [u8]) -> Self {
+    /// Over `buffer`, with `change_cipher_spec` ignored already or not yet.
+    pub(crate) fn new(buffer: &'b mut [u8], in_handshake: bool) -> Self {
         let out = buffer.len();
         Self {
             buffer,
@@ -76,7 +77,7 @@ impl<'b> Channel<'b> {
             writing: None,
             peer_limit: PLAINTEXT_BYTES_MAX + 1,
             own_limit: PLAINTEXT_BYTES_MAX + 1,
-            in_handshake: true,
+            in_handshake,
             skippable: 0,
             change_cipher_specs: 0,
             empty_records: 0,

@@ -36,7 +36,7 @@ fn sealed(plaintext: &[u8]) -> Vec<u8> {
 /// The outcome of `record` at the end whose limit is `limit`.
 fn open(limit: usize, record: &[u8]) -> Result<Option<Incoming>, Error> {
     let mut buffer = std::vec![0; 20_000];
-    let mut channel = Channel::new(&mut buffer);
+    let mut channel = Channel::new(&mut buffer, true);
     channel.reading = Some(traffic_keys(SUITE, &SECRET));
     channel.own_limit = limit;
     channel.space()[..record.len()].copy_from_slice(record);
@@ -65,7 +65,7 @@ fn padding_counts_towards_the_limit_of_a_record() {
 fn message_above_the_limit_goes_out_in_records_that_keep_to_it() {
     let message: Vec<u8> = (0..=255).collect();
     let mut buffer = std::vec![0; 1_000];
-    let mut channel = Channel::new(&mut buffer);
+    let mut channel = Channel::new(&mut buffer, true);
     channel.writing = Some(traffic_keys(SUITE, &SECRET));
     channel.peer_limit = 64;
     let mut security = Software::new(Nothing);
@@ -113,4 +113,22 @@ fn empty_data_in_the_handshake_is_an_unexpected_message() {
     client.feed(&record);
     let end = client.poll(&mut Software::new(Nothing), &now);
     assert_eq!(end, Err(Error::Peer(Misbehaviour::Unexpected)));
+}
+
+/// RFC 8446 §5, §5.4: what is under the keys has a type that may stand there, and content where it must.
+#[test]
+fn protected_record_without_a_type_or_content_or_with_another_type_is_unexpected() {
+    const CHANGE_CIPHER_SPEC: u8 = ContentType::ChangeCipherSpec as u8;
+    for plaintext in [
+        &[][..],
+        &[0],
+        &[0; 50],
+        &[1, CHANGE_CIPHER_SPEC],
+        &[1, 99],
+        &[ContentType::Handshake as u8, 0, 0],
+        &[ContentType::Alert as u8],
+    ] {
+        let end = open(PLAINTEXT_BYTES_MAX + 1, &sealed(plaintext));
+        assert_eq!(end, Err(Error::Peer(Misbehaviour::Unexpected)), "{plaintext:?}");
+    }
 }

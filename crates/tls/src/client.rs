@@ -104,9 +104,9 @@ pub struct ClientHandshake<'c> {
     has_psk: bool,
     early_data: EarlyData,
     /// Whether the server wants a certificate.
-    is_asked: bool,
+    pub(crate) is_asked: bool,
     /// Whether one of our algorithms is among those that it verifies.
-    can_answer: bool,
+    pub(crate) can_answer: bool,
     protocol: Option<u8>,
     /// The messages to begin with in place of own ones: RFC 8448's.
     #[cfg(test)]
@@ -129,13 +129,22 @@ impl<'b, 'c> Client<'b, 'c> {
     /// A connection over `buffer`, which both directions share, at the time `now`.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if the name, the suites or the groups are none.
+    /// [`Error::Configuration`] if the name, the suites or the groups are none, the identity has no certificate,
+    /// or a protocol no name.
     pub fn new(
         buffer: &'b mut [u8],
         config: &'c ClientConfig<'c>,
         now: &Now,
     ) -> Result<Self, Error> {
         if !config.server_name.is_valid() || config.suites.is_empty() || config.groups.is_empty() {
+            return Err(Error::Configuration);
+        }
+        // A client's key alone takes an agreement that isn't offered (§4.4.2.3).
+        if config.identity.is_some_and(|it| it.chain.is_empty() || it.is_raw_key()) {
+            return Err(Error::Configuration);
+        }
+        // A name of a protocol has 1 to 255 bytes (RFC 7301 §3.1).
+        if !config.application_protocols.iter().all(|it| (1..=255).contains(&it.len())) {
             return Err(Error::Configuration);
         }
         let deadline_ms = now.uptime_ms.saturating_add(config.handshake_ms_max);
@@ -284,6 +293,17 @@ impl Handshake for ClientHandshake<'_> {
         Ok(())
     }
 }
+
+/// The extensions that are known here and due in `EncryptedExtensions` (§4.2).
+const ENCRYPTED_EXTENSIONS: u64 = extension::set(&[
+    extension::SERVER_NAME,
+    extension::MAX_FRAGMENT_LENGTH,
+    extension::SUPPORTED_GROUPS,
+    extension::APPLICATION_PROTOCOLS,
+    extension::SERVER_CERTIFICATE_TYPE,
+    extension::RECORD_SIZE_LIMIT,
+    extension::EARLY_DATA,
+]);
 
 /// The content of a `ServerHello`.
 struct ServerHello<'a> {
@@ -477,27 +497,34 @@ impl<'c> ClientHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
-        let hello = self.parse_server_hello(&core.channel.opened()[..total])?;
+        let hello = self.parse_server_hello(security, &core.channel.opened()[..total])?;
+        if hello.is_retry {
+            return self.retry(core, security, total);
+        }
         if core.suite.is_some_and(|suite| suite != hello.suite) {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         let hash = hello.suite.hash();
-        if hello.is_retry {
-            return self.retry(core, security, total);
-        }
         let psk = match (hello.psk, self.offered_psk(core.suite)) {
             (None, _) => None,
+            (Some(_), None) => return Err(Misbehaviour::UnsolicitedExtension.into()),
             (Some(0), Some(psk)) if psk.suite.hash() == hash => Some(psk.key),
             _ => return Err(Misbehaviour::IllegalParameter.into()),
         };
         let key = self.key.as_ref().ok_or(Misbehaviour::Unexpected)?;
         let group = key.group();
-        // Only with a key agreement was asked for, so that there must be a share.
-        let mut share = hello.share.ok_or(Misbehaviour::MissingExtension)?;
+        // Only with a key agreement was asked for, so that there must be a share: one that is missing beside a
+        // pre-shared key contradicts what was offered (§4.2.11).
+        let no_share = if psk.is_some() {
+            Misbehaviour::IllegalParameter
+        } else {
+            Misbehaviour::MissingExtension
+        };
+        let mut share = hello.share.ok_or(no_share)?;
         if group_from_number(share.u16()?) != Some(group) {
             return Err(Misbehaviour::IllegalParameter.into());
         }
-        let peer = share.vector16()?.rest();
+        let peer = share.vector16()?.some()?.rest();
         share.finish()?;
         let agreed = security.finish_agreement(key, peer)?;
         self.key = None;
@@ -530,7 +557,11 @@ impl<'c> ClientHandshake<'c> {
         &self.session
     }
 
-    fn parse_server_hello<'a>(&self, message: &'a [u8]) -> Result<ServerHello<'a>, Error> {
+    fn parse_server_hello<'a>(
+        &self,
+        security: &impl Security,
+        message: &'a [u8],
+    ) -> Result<ServerHello<'a>, Error> {
         let mut body = Reader::new(&message[4..]);
         let version = body.u16()?;
         let random = body.take(32)?;
@@ -550,19 +581,41 @@ impl<'c> ClientHandshake<'c> {
             None if is_downgrade(random) => return Err(Misbehaviour::IllegalParameter.into()),
             None => return Err(Misbehaviour::OldVersion.into()),
         }
-        let suite = Suite::from_number(suite).filter(|suite| self.config.suites.contains(suite));
-        let (Some(suite), 0x0303, 0) = (suite, version, compression) else {
+        // A suite that the security layer lacks isn't offered.
+        let suite = Suite::from_number(suite)
+            .filter(|suite| self.config.suites.contains(suite) && security.has_aead(suite.aead()));
+        let (Some(suite), 0) = (suite, compression) else {
             return Err(Misbehaviour::IllegalParameter.into());
         };
+        // The old version of a retry is checked (§4.1.4), and that of a hello means nothing (§4.2.1).
+        if is_retry && version != 0x0303 {
+            return Err(Misbehaviour::IllegalParameter.into());
+        }
         if session != self.session() {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         let share = extensions.take(extension::KEY_SHARE);
-        let cookie = is_retry && extensions.take(extension::COOKIE).is_some();
+        if is_retry {
+            let cookie = match extensions.take(extension::COOKIE) {
+                Some(mut content) => {
+                    content.vector16()?.some()?;
+                    content.finish()?;
+                    true
+                }
+                None => false,
+            };
+            extensions.finish(
+                const {
+                    extension::set(&[
+                        extension::SUPPORTED_VERSIONS,
+                        extension::COOKIE,
+                        extension::KEY_SHARE,
+                    ])
+                },
+            )?;
+            return Ok(ServerHello { suite, is_retry, share, cookie, psk: None });
+        }
         let psk = match extensions.take(extension::PRE_SHARED_KEY) {
-            Some(_) if is_retry || self.config.pre_shared_key.is_none() => {
-                return Err(Misbehaviour::UnsolicitedExtension.into());
-            }
             Some(mut index) => {
                 let chosen = index.u16()?;
                 index.finish()?;
@@ -570,8 +623,16 @@ impl<'c> ClientHandshake<'c> {
             }
             None => None,
         };
-        extensions.finish()?;
-        Ok(ServerHello { suite, is_retry, share, cookie, psk })
+        extensions.finish(
+            const {
+                extension::set(&[
+                    extension::PRE_SHARED_KEY,
+                    extension::SUPPORTED_VERSIONS,
+                    extension::KEY_SHARE,
+                ])
+            },
+        )?;
+        Ok(ServerHello { suite, is_retry, share, cookie: false, psk })
     }
 
     /// A `HelloRetryRequest` (§4.1.4): once, and only if it changes something.
@@ -581,7 +642,7 @@ impl<'c> ClientHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
-        let hello = self.parse_server_hello(&core.channel.opened()[..total])?;
+        let hello = self.parse_server_hello(security, &core.channel.opened()[..total])?;
         // Nothing else is due before the second first message.
         let is_alone = core.channel.opened().len() == total;
         if core::mem::replace(&mut self.is_retried, true) || !is_alone {
@@ -655,7 +716,7 @@ impl<'c> ClientHandshake<'c> {
             (None, EarlyData::Offered) => self.early_data = EarlyData::Refused,
             (None, _) => {}
         }
-        extensions.finish()?;
+        extensions.finish(ENCRYPTED_EXTENSIONS)?;
         if let Some(limits) = limits {
             core.channel.peer_limit = limits.peer;
             core.channel.own_limit = limits.own;
@@ -696,6 +757,8 @@ impl<'c> ClientHandshake<'c> {
             .ok_or(Misbehaviour::MissingExtension)?;
         let mut schemes = list.vector16()?;
         list.finish()?;
+        extensions
+            .refuse_misplaced(const { extension::set(&[extension::SIGNATURE_ALGORITHMS]) })?;
         // There is one at least (§4.2.3). Others than those known mean nothing (§4.3.2).
         let own = self.config.identity.and_then(|it| it.key.algorithm());
         let own = own.and_then(crate::suite::scheme_number);
@@ -812,6 +875,7 @@ impl<'a> NewTicket<'a> {
             }
             None => 0,
         };
+        extensions.refuse_misplaced(const { extension::set(&[extension::EARLY_DATA]) })?;
         Ok(Self { lifetime_s, age_add, nonce, identity, early_data_bytes_max })
     }
 }

@@ -124,7 +124,7 @@ pub struct Connection<'b, H> {
 impl<'b> Core<'b> {
     pub(crate) fn new(buffer: &'b mut [u8], state: State, deadline_ms: u64) -> Self {
         Self {
-            channel: Channel::new(buffer),
+            channel: Channel::new(buffer, state == State::Start),
             transcript: Transcript::new(),
             is_client: state == State::Start,
             is_change_cipher_spec_sent: false,
@@ -340,6 +340,10 @@ impl<'b> Core<'b> {
         {
             self.channel.drop_input();
             self.alert(alert, security);
+            // `user_canceled` is no error alert, so that `close_notify` is due as well (§6.1).
+            if alert == Alert::USER_CANCELED {
+                self.alert(Alert::CLOSE_NOTIFY, security);
+            }
         }
         self.error = Some(error);
         self.own_closed = true;

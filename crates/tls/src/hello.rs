@@ -33,6 +33,33 @@ pub(crate) mod extension {
     pub(crate) const COOKIE: u16 = 44;
     pub(crate) const PSK_KEY_EXCHANGE_MODES: u16 = 45;
     pub(crate) const KEY_SHARE: u16 = 51;
+
+    /// All that are known here.
+    pub(super) const ALL: u64 = set(&[
+        SERVER_NAME,
+        MAX_FRAGMENT_LENGTH,
+        SUPPORTED_GROUPS,
+        SIGNATURE_ALGORITHMS,
+        APPLICATION_PROTOCOLS,
+        SERVER_CERTIFICATE_TYPE,
+        RECORD_SIZE_LIMIT,
+        PRE_SHARED_KEY,
+        EARLY_DATA,
+        SUPPORTED_VERSIONS,
+        COOKIE,
+        PSK_KEY_EXCHANGE_MODES,
+        KEY_SHARE,
+    ]);
+
+    /// The set of `numbers`, a bit for each.
+    pub(crate) const fn set(numbers: &[u16]) -> u64 {
+        let (mut set, mut index) = (0, 0);
+        while index < numbers.len() {
+            set |= 1 << numbers[index];
+            index += 1;
+        }
+        set
+    }
 }
 
 /// Writes the extension with `number`, whose content `body` writes.
@@ -101,9 +128,22 @@ impl<'a> Extensions<'a> {
         last
     }
 
+    /// Fails if there is one that is known and not in `due`, the set of this message (§4.2).
+    pub(crate) fn refuse_misplaced(&self, due: u64) -> Result<(), Error> {
+        let mut rest = self.all;
+        while let Ok(number) = rest.u16() {
+            rest.vector16()?;
+            if number < 64 && (extension::ALL & !due) >> number & 1 != 0 {
+                return Err(Misbehaviour::IllegalParameter.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Fails if there are others than those that were taken: an answer has none that weren't asked
-    /// for (§4.2).
-    pub(crate) fn finish(self) -> Result<(), Error> {
+    /// for (§4.2). `due` is the set of this message.
+    pub(crate) fn finish(self, due: u64) -> Result<(), Error> {
+        self.refuse_misplaced(due)?;
         if self.taken == self.count {
             Ok(())
         } else {

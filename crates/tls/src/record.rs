@@ -64,6 +64,12 @@ impl Protection {
         self.sequence
     }
 
+    /// Sets the number of the next record.
+    #[cfg(test)]
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
     /// §5.3: the initialisation vector, with the record's number over its end.
     fn nonce(&self) -> [u8; 12] {
         let mut nonce = self.iv;

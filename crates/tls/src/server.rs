@@ -82,7 +82,8 @@ impl<'b, 'c> Server<'b, 'c> {
     /// taken only with a `guard` against its replay.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if there are no suites, no groups, or neither identities nor keys.
+    /// [`Error::Configuration`] if there are no suites, no groups, or neither identities nor keys, or an identity
+    /// has no certificate.
     pub fn new(
         buffer: &'b mut [u8],
         config: &'c ServerConfig<'c>,
@@ -90,6 +91,8 @@ impl<'b, 'c> Server<'b, 'c> {
         now: &Now,
     ) -> Result<Self, Error> {
         let is_nobody = config.identities.is_empty() && config.pre_shared_keys.is_empty();
+        // A server shows one certificate at least (§4.4.2).
+        let is_nobody = is_nobody || config.identities.iter().any(|it| it.chain.is_empty());
         if is_nobody || config.suites.is_empty() || config.groups.is_empty() {
             return Err(Error::Configuration);
         }
@@ -243,6 +246,8 @@ impl<'c> ServerHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
+        // `change_cipher_spec` is dropped from here to the client's `Finished` (§5).
+        core.channel.in_handshake = true;
         let message = &core.channel.opened()[..total];
         let mut hello = ClientHello::parse(message)?;
         let choice = self.choose(core, security, &mut hello, message)?;

@@ -105,3 +105,7 @@ mod tests;
 #[cfg(test)]
 #[path = "order_tests.rs"]
 mod order_tests;
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod message_tests;

@@ -60,6 +60,11 @@ impl<'a> Reader<'a> {
         self.take(length).map(Self)
     }
 
+    /// The same, which the grammar wants not to be empty.
+    pub(crate) fn some(self) -> Result<Self, Malformed> {
+        if self.0.is_empty() { Err(Malformed) } else { Ok(self) }
+    }
+
     /// Everything that is left.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0

@@ -5,6 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
+use common::hello::Hello;
 use common::rustls_peer::*;
 use common::{now, security};
 use rustls::ServerConnection;
@@ -93,68 +94,6 @@ fn first_message_with_a_changed_byte_gets_the_same_verdict_from_both_servers() {
         }
         assert!(found.is_empty(), "{found:?} in {hello:02x?}");
     });
-}
-
-/// A first message in its parts, to be put together otherwise.
-#[derive(Clone)]
-struct Hello {
-    /// Version and random.
-    head: Vec<u8>,
-    session: Vec<u8>,
-    suites: Vec<u8>,
-    compressions: Vec<u8>,
-    extensions: Vec<(u16, Vec<u8>)>,
-}
-
-impl Hello {
-    fn parse(record: &[u8]) -> Self {
-        let body = &record[9..];
-        let (head, rest) = body.split_at(34);
-        let (session, rest) = rest[1..].split_at(usize::from(rest[0]));
-        let length = usize::from(u16::from_be_bytes([rest[0], rest[1]]));
-        let (suites, rest) = rest[2..].split_at(length);
-        let (compressions, rest) = rest[1..].split_at(usize::from(rest[0]));
-        let (mut rest, mut extensions) = (&rest[2..], Vec::new());
-        while let [high, low, long, short, more @ ..] = rest {
-            let length = usize::from(u16::from_be_bytes([*long, *short]));
-            let (content, behind) = more.split_at(length);
-            extensions.push((u16::from_be_bytes([*high, *low]), content.to_vec()));
-            rest = behind;
-        }
-        Self {
-            head: head.to_vec(),
-            session: session.to_vec(),
-            suites: suites.to_vec(),
-            compressions: compressions.to_vec(),
-            extensions,
-        }
-    }
-
-    /// The record, with all lengths right.
-    fn record(&self) -> Vec<u8> {
-        let mut body = self.head.clone();
-        body.push(self.session.len() as u8);
-        body.extend(&self.session);
-        body.extend((self.suites.len() as u16).to_be_bytes());
-        body.extend(&self.suites);
-        body.push(self.compressions.len() as u8);
-        body.extend(&self.compressions);
-        let mut list = Vec::new();
-        for (number, content) in &self.extensions {
-            list.extend(number.to_be_bytes());
-            list.extend((content.len() as u16).to_be_bytes());
-            list.extend(content);
-        }
-        body.extend((list.len() as u16).to_be_bytes());
-        body.extend(list);
-        let mut message = vec![1, 0];
-        message.extend((body.len() as u16).to_be_bytes());
-        message.extend(body);
-        let mut record = vec![22, 3, 1];
-        record.extend((message.len() as u16).to_be_bytes());
-        record.extend(message);
-        record
-    }
 }
 
 #[test]

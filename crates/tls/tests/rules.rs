@@ -3,24 +3,14 @@
 
 mod common;
 
+use common::hello::{Hello, records};
 use common::pair::*;
 use common::security;
 use tenure_crypto::Group;
 use tenure_tls::{
-    Alert, Client, ClientConfig, EarlyDataGuard, Error, Event, Misbehaviour, PreSharedKey, Server,
+    Alert, Client, ClientConfig, EarlyDataGuard, Error, Event, Misbehaviour, PreSharedKey,
     ServerConfig, Suite, TicketKey,
 };
-
-/// The records in `bytes`, each with its header.
-fn records(bytes: &[u8]) -> Vec<&[u8]> {
-    let (mut found, mut rest) = (Vec::new(), bytes);
-    while let [_, _, _, high, low, ..] = rest {
-        let (record, more) = rest.split_at(5 + usize::from(u16::from_be_bytes([*high, *low])));
-        found.push(record);
-        rest = more;
-    }
-    found
-}
 
 /// The content of the extension `number` in a record with a `ClientHello`.
 fn extension(hello: &[u8], number: u16) -> Option<Vec<u8>> {
@@ -37,40 +27,6 @@ fn extension(hello: &[u8], number: u16) -> Option<Vec<u8>> {
         at = content.end;
     }
     None
-}
-
-/// The first message of a client.
-fn hello_of(client: &mut Client<'_, '_>) -> Vec<u8> {
-    client.poll(&mut security(), &NOW).expect("a first message");
-    let hello = client.output().to_vec();
-    client.sent(hello.len());
-    hello
-}
-
-/// A server's verdict on `hello`, and what it sends.
-fn serve(config: &ServerConfig<'_>, hello: &[u8]) -> (End, Vec<u8>) {
-    let mut buffer = vec![0; 20_000];
-    let mut server = Server::new(&mut buffer, config, None, &NOW).expect("a server");
-    assert_eq!(server.feed(hello), hello.len());
-    let end = server.poll(&mut security(), &NOW);
-    (end, server.output().to_vec())
-}
-
-/// A ticket that a client of `client` got from `server`: its name, its key and the number added to its age.
-fn ticket(
-    client: &ClientConfig<'_>,
-    server: &ServerConfig<'_>,
-    guard: &EarlyDataGuard,
-) -> (Vec<u8>, Vec<u8>, u32) {
-    let mut kept = None;
-    with_guard(client, server, LARGE, Some(guard), |pair| {
-        pair.connect();
-        pair.server.send_ticket(&mut pair.security, &NOW).expect("connected");
-        assert_eq!(pair.run().0, Ok(Event::Ticket));
-        let ticket = pair.client.ticket().expect("a ticket");
-        kept = Some((ticket.identity.to_vec(), ticket.key.to_vec(), ticket.age_add));
-    });
-    kept.expect("a ticket")
 }
 
 /// RFC 8446 §4.2.10: the protocol must be the one that is associated with the key.
@@ -195,6 +151,8 @@ fn servers_flight_keeps_to_the_smallest_limit_of_records() {
             for record in &protected {
                 let inner = record.len() - 5 - TAG_BYTES;
                 assert!(inner <= usize::from(limit), "{inner} bytes with a limit of {limit}");
+                // A type alone would be no message (RFC 8446 §5.1).
+                assert!(inner > 1);
             }
             // Extensions, certificates, the proof of their key and the end.
             assert!(protected.len() >= if limit == 64 { 11 } else { 4 }, "{}", protected.len());
@@ -294,12 +252,17 @@ fn version_in_its_old_place_is_ignored_unless_it_is_that_of_ssl() {
 #[test]
 fn empty_name_of_a_protocol_is_malformed_whether_or_not_protocols_matter() {
     in_world(|client, server, _| {
-        let client = ClientConfig { application_protocols: &[b"aaa", b""], ..*client };
+        let empty = ClientConfig { application_protocols: &[b"aaa", b""], ..*client };
+        let refused = Client::new(&mut [0; 100], &empty, &NOW).err();
+        assert_eq!(refused, Some(Error::Configuration), "it is not sent");
+        let mut buffer = vec![0; 20_000];
+        let mut client = Client::new(&mut buffer, client, &NOW).expect("a client");
+        let mut hello = Hello::parse(&hello_of(&mut client));
+        hello.extensions.push((16, vec![0, 5, 3, b'a', b'a', b'a', 0]));
         let caring = ServerConfig { application_protocols: &[b"aaa"], ..*server };
         for server in [server, &caring] {
-            with_pair(&client, server, LARGE, |pair| {
-                assert_eq!(pair.run().1, Err(Error::Peer(Misbehaviour::Malformed)));
-            });
+            let end = serve(server, &hello.record()).0;
+            assert_eq!(end, Err(Error::Peer(Misbehaviour::Malformed)));
         }
     });
 }

@@ -16,6 +16,8 @@ use crate::wire::Reader;
 const SESSION_BYTES_MAX: usize = 32;
 /// The longest external key, in bytes.
 const KEY_BYTES_MAX: usize = 64;
+/// The shortest binder (§4.2.11), in bytes.
+const BINDER_BYTES_MIN: usize = 32;
 /// How far the age of a ticket may be off for its early data to be taken, in milliseconds (§8.3).
 const AGE_ERROR_MS_MAX: u64 = 10_000;
 
@@ -51,13 +53,13 @@ impl<'a> ClientHello<'a> {
         if session.len() > SESSION_BYTES_MAX {
             return Err(Misbehaviour::Malformed.into());
         }
-        let suites = body.vector16()?;
+        let suites = body.vector16()?.some()?;
         let compressions = body.vector8()?.rest();
         let mut extensions = Extensions::parse_or_none(&mut body)?;
         body.finish()?;
         let versions = extensions.take(extension::SUPPORTED_VERSIONS);
         let Some(mut versions) = versions else { return Err(Misbehaviour::OldVersion.into()) };
-        let list = versions.vector8()?;
+        let list = versions.vector8()?.some()?;
         versions.finish()?;
         if !contains_number(list, 0x0304)? {
             return Err(Misbehaviour::OldVersion.into());
@@ -203,7 +205,7 @@ impl<'c> ServerHandshake<'c> {
         let modes = hello.extensions.take(extension::PSK_KEY_EXCHANGE_MODES);
         let with_agreement = match modes {
             Some(mut modes) => {
-                let list = modes.vector8()?.rest();
+                let list = modes.vector8()?.some()?.rest();
                 modes.finish()?;
                 list.contains(&1)
             }
@@ -221,7 +223,7 @@ impl<'c> ServerHandshake<'c> {
             return Err(Misbehaviour::MissingExtension.into());
         }
         let mut offered = offered;
-        let mut identities = offered.vector16()?;
+        let mut identities = offered.vector16()?.some()?;
         let binders_bytes = offered.rest().len();
         let mut fields = Reader::new(offered.rest());
         let mut binders = fields.vector16()?;
@@ -229,9 +231,12 @@ impl<'c> ServerHandshake<'c> {
         let mut found = None;
         let mut index = 0;
         while !identities.is_empty() {
-            let identity = identities.vector16()?.rest();
+            let identity = identities.vector16()?.some()?.rest();
             let age = identities.u32()?;
             let binder = binders.vector8()?.rest();
+            if binder.len() < BINDER_BYTES_MIN {
+                return Err(Misbehaviour::Malformed.into());
+            }
             if found.is_none()
                 && with_agreement
                 && let Some(key) = self.find_key(security, identity, suite, age)?
@@ -298,7 +303,7 @@ impl<'c> ServerHandshake<'c> {
         let mut rest = shares;
         while !rest.is_empty() {
             let number = rest.u16()?;
-            let share = rest.vector16()?.rest();
+            let share = rest.vector16()?.some()?.rest();
             if !contains_number(groups, number)? {
                 return Err(Misbehaviour::IllegalParameter.into());
             }
@@ -354,9 +359,7 @@ impl<'c> ServerHandshake<'c> {
         hello: &mut ClientHello<'_>,
         identity: Option<&Identity<'_>>,
     ) -> Result<bool, Error> {
-        let is_raw = identity.is_some_and(
-            |it| matches!(it.chain, [key] if crate::x509::parse_public_key(key).is_ok()),
-        );
+        let is_raw = identity.is_some_and(Identity::is_raw_key);
         let offered = hello.extensions.take(extension::SERVER_CERTIFICATE_TYPE);
         let takes_raw = match offered {
             Some(mut types) => {

@@ -248,6 +248,7 @@ fn rsa_key(key: &[u8]) -> Result<PublicKeyRef<'_>> {
 /// is set when that is.
 fn signature_algorithm(der: &[u8]) -> Result<SignatureAlgorithm> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1];
+    const ECDSA_WITH_SHA1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4];
     const ECDSA_WITH_SHA2: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3];
     let mut fields = Der::new(der).sequence()?;
     let kind = fields.expect(OBJECT_IDENTIFIER)?;
@@ -264,6 +265,7 @@ fn signature_algorithm(der: &[u8]) -> Result<SignatureAlgorithm> {
             (RSA, 12) | (ECDSA_WITH_SHA2, 3) => HashAlgorithm::Sha384,
             #[cfg(feature = "sha512")]
             (RSA, 13) | (ECDSA_WITH_SHA2, 4) => HashAlgorithm::Sha512,
+            (RSA, 4 | 5) | (ECDSA_WITH_SHA1, 1) => return Err(CertificateError::BrokenHash),
             _ => return Err(unsupported),
         };
         if family == RSA {

@@ -18,6 +18,8 @@ pub enum CertificateError {
     /// A signature algorithm that isn't supported, or that its two places name differently
     /// (§4.1.1.2).
     UnsupportedSignatureAlgorithm,
+    /// A signature over a digest of MD5 or SHA-1, whose collisions are known (RFC 8446 §4.4.2.4).
+    BrokenHash,
     /// A kind or length of public key that isn't supported.
     UnsupportedKey,
     /// The signature of the issuer doesn't verify.
@@ -80,6 +82,7 @@ impl fmt::Display for CertificateError {
             Self::DuplicateExtension => "an extension stands there twice",
             Self::UnknownCriticalExtension => "a critical extension is unknown",
             Self::UnsupportedSignatureAlgorithm => "its signature algorithm is not supported",
+            Self::BrokenHash => "its signature is over MD5 or SHA-1",
             Self::UnsupportedKey => "its kind or length of key is not supported",
             Self::BadSignature => "the signature of its issuer does not verify",
             Self::NotYetValid => "it is not valid yet",

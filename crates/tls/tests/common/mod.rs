@@ -1,6 +1,7 @@
 //! The common part of the tests: randomness, the date, and a loop that moves bytes over TCP.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod hello;
 pub(crate) mod openssl;
 pub(crate) mod pair;
 pub(crate) mod rustls_peer;

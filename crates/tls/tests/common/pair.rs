@@ -168,3 +168,37 @@ pub(crate) fn in_world(check: impl FnOnce(&ClientConfig<'_>, &ServerConfig<'_>, 
     let identities = [Identity { chain: &chain, key: PrivateKey::P256(&world.key) }];
     check(&client_config(&anchors), &server_config(&identities), &world);
 }
+
+/// The first message of a client.
+pub(crate) fn hello_of(client: &mut Client<'_, '_>) -> Vec<u8> {
+    client.poll(&mut security(), &NOW).expect("a first message");
+    let hello = client.output().to_vec();
+    client.sent(hello.len());
+    hello
+}
+
+/// A server's verdict on `hello`, and what it sends.
+pub(crate) fn serve(config: &ServerConfig<'_>, hello: &[u8]) -> (End, Vec<u8>) {
+    let mut buffer = vec![0; 20_000];
+    let mut server = Server::new(&mut buffer, config, None, &NOW).expect("a server");
+    assert_eq!(server.feed(hello), hello.len());
+    let end = server.poll(&mut security(), &NOW);
+    (end, server.output().to_vec())
+}
+
+/// A ticket that a client of `client` got from `server`: its name, its key and the number added to its age.
+pub(crate) fn ticket(
+    client: &ClientConfig<'_>,
+    server: &ServerConfig<'_>,
+    guard: &EarlyDataGuard,
+) -> (Vec<u8>, Vec<u8>, u32) {
+    let mut kept = None;
+    with_guard(client, server, LARGE, Some(guard), |pair| {
+        pair.connect();
+        pair.server.send_ticket(&mut pair.security, &NOW).expect("connected");
+        assert_eq!(pair.run().0, Ok(Event::Ticket));
+        let ticket = pair.client.ticket().expect("a ticket");
+        kept = Some((ticket.identity.to_vec(), ticket.key.to_vec(), ticket.age_add));
+    });
+    kept.expect("a ticket")
+}
