@@ -25,6 +25,7 @@
 //! Now and then it is watched (`forwarding/watch.rs`) whether a next hop passes on what it takes; a router is told which ones
 //! don't ([`NextHopRated`]).
 
+mod copies;
 pub(crate) mod watch;
 
 use alloc::collections::VecDeque;
@@ -42,6 +43,7 @@ use crate::interface::{
     ANY_LIFE, DatagramArrived, LinkDoubted, LinkFailing, NextHopRated, Port, Route, RouteChanged,
     Routed, SendDatagram, Taken,
 };
+use copies::{Arrival, Arrivals, Repeats};
 use watch::Watch;
 
 #[cfg(test)]
@@ -102,8 +104,12 @@ pub struct Config {
     pub datagrams_max: usize,
     /// The most bytes of theirs.
     pub bytes_max: usize,
-    /// How many datagrams are remembered, so that a copy isn't passed on.
+    /// How many datagrams that a neighbour may send again are remembered at most, so that a copy isn't passed on.
     pub remembered: usize,
+    /// How many sources are remembered of datagrams that ended here, so that none arrives twice.
+    pub sources_max: usize,
+    /// How many of each source's latest datagrams are; one that comes later is dropped.
+    pub numbers_remembered: u32,
     /// Whether it is watched now and then that next hops pass on what they take.
     pub watches: bool,
 }
@@ -119,7 +125,9 @@ impl Default for Config {
             stranded_max: Duration::from_secs(8),
             datagrams_max: 32,
             bytes_max: 16 * 1024,
-            remembered: 128,
+            remembered: 512,
+            sources_max: 1024,
+            numbers_remembered: 960,
             watches: true,
         }
     }
@@ -134,8 +142,10 @@ pub struct Forwarding {
     /// The number of the next hop that is made from here.
     hop: u16,
     under_way: Vec<Parcel>,
-    /// The last datagrams that came, and from which neighbour.
-    seen: VecDeque<(NodeId, Name)>,
+    /// The datagrams that came to be passed on.
+    repeats: Repeats,
+    /// The datagrams that ended here.
+    arrivals: Arrivals,
     times: Vec<(NodeId, Times)>,
     watch: Watch,
     /// The last hops that were made from here with datagrams that a node before watches.
@@ -160,6 +170,8 @@ pub struct Counters {
     pub no_way: u64,
     /// Datagrams that were given up because no next hop that the router named took them.
     pub not_taken: u64,
+    /// Datagrams that ended here so long after others of their source that they may be copies.
+    pub overdue: u64,
     /// Datagrams that weren't taken, for they were meant for an earlier life of the node.
     pub too_late: u64,
     /// Datagrams that had made too many hops.
@@ -311,7 +323,8 @@ impl Forwarding {
             number: 0,
             hop: 0,
             under_way: Vec::new(),
-            seen: VecDeque::new(),
+            repeats: Repeats::new(config.remembered),
+            arrivals: Arrivals::new(config.sources_max, config.numbers_remembered),
             times: Vec::new(),
             watch: Watch::default(),
             relayed: VecDeque::new(),
@@ -538,20 +551,6 @@ impl Forwarding {
         }
     }
 
-    /// Whether a datagram was seen before: from that neighbour, or from anybody if it ends here. A
-    /// relay that gets one back by another way passes it on again, for the way has changed.
-    fn is_copy(&mut self, from: NodeId, name: Name, ends_here: bool) -> bool {
-        let known = |(by, seen): &(NodeId, Name)| *seen == name && (ends_here || *by == from);
-        if self.seen.iter().any(known) {
-            return true;
-        }
-        if self.seen.len() >= self.config.remembered {
-            self.seen.pop_front();
-        }
-        self.seen.push_back((from, name));
-        false
-    }
-
     /// Sets the timer for what is due first.
     fn arm(&mut self, context: &mut Context<'_, Self>) {
         let due = |parcel: &Parcel| match parcel.state {
@@ -650,7 +649,12 @@ impl Handles<Datagram> for Forwarding {
         if self.config.repair == Repair::Acknowledged {
             context.send(reception.from, &Acknowledgement { hop, sending });
         }
-        if self.is_copy(reception.from, name, ends_here) {
+        let arrival = match ends_here {
+            true => self.arrivals.note(name, context.now()),
+            false => self.repeats.note(reception.from, name, context.now()),
+        };
+        self.counters.overdue += u64::from(arrival == Arrival::TooLate);
+        if arrival != Arrival::First {
             return;
         }
         if sending.is_witnessed() {

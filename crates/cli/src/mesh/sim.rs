@@ -131,10 +131,11 @@ fn figures(metrics: &Metrics) -> Vec<(&'static str, String)> {
         let (median, most) = (metrics.latency_median_ms, metrics.latency_99_ms);
         figures.push(("time on the way, median and 99 %", format!("{median:.1} ms, {most:.1} ms")));
     }
-    let GivenUp { no_way, not_taken, full, too_far } = metrics.given_up;
-    if no_way + not_taken + full + too_far > 0 {
-        let why =
-            format!("{no_way} no way, {not_taken} not taken, {full} no room, {too_far} too far");
+    let GivenUp { no_way, not_taken, full, too_far, overdue } = metrics.given_up;
+    if no_way + not_taken + full + too_far + overdue > 0 {
+        let why = format!(
+            "{no_way} no way, {not_taken} not taken, {full} no room, {too_far} too far, {overdue} overdue"
+        );
         figures.push(("datagrams given up", why));
     }
     if metrics.sent_while_parted > 0 {

@@ -76,6 +76,8 @@ pub(super) fn mesh() -> MeshLimits {
             datagrams_max: 6,
             bytes_max: 4 * 1024,
             remembered: 24,
+            sources_max: 16,
+            numbers_remembered: 192,
             ..forwarding::Config::default()
         },
         fragmentation: fragmentation::Config {

@@ -91,6 +91,7 @@ fn figures(metrics: &Metrics) -> impl Iterator<Item = (&'static str, f64)> {
         ("given up: no way", lost.map(|_| metrics.given_up.no_way as f64)),
         ("given up: not taken", lost.map(|_| metrics.given_up.not_taken as f64)),
         ("sent while parted", lost.map(|_| metrics.sent_while_parted as f64)),
+        ("arrived twice", Some(metrics.duplicates as f64)),
         ("loops", Some(metrics.loops as f64)),
         ("collisions", Some(metrics.collisions as f64)),
         ("average off by", metrics.aggregate_error),

@@ -191,6 +191,8 @@ pub struct GivenUp {
     pub full: u64,
     /// They had made too many hops.
     pub too_far: u64,
+    /// They ended so long after others of their source that they may have been copies.
+    pub overdue: u64,
 }
 
 impl GivenUp {
@@ -200,6 +202,7 @@ impl GivenUp {
         self.not_taken += counters.not_taken;
         self.full += counters.full;
         self.too_far += counters.too_far;
+        self.overdue += counters.overdue;
     }
 }
 

@@ -107,9 +107,11 @@ impl Participant {
             HopRepair::Link => Repair::ByLink,
             HopRepair::Off => Repair::Never,
         };
-        let mut forwarding = forwarding::Config { life, repair, ..forwarding::Config::default() };
+        let sources_max = scenario.topology.nodes().max(forwarding::Config::default().sources_max);
+        let mut forwarding =
+            forwarding::Config { life, repair, sources_max, ..forwarding::Config::default() };
         if options.defect == Some(Defect::ForgetsDatagrams) {
-            forwarding.remembered = 1;
+            (forwarding.remembered, forwarding.sources_max) = (1, 0);
         }
         stack.start(now, Forwarding::new(forwarding));
         let (router, frame) = (scenario.protocols.router, Vec::new());

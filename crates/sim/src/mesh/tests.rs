@@ -178,6 +178,7 @@ fn the_scenarios_that_are_handed_out_come_to_what_they_expect() {
         include_str!("../../../../scenarios/lossy-aggregation.toml"),
         include_str!("../../../../scenarios/lossy-line.toml"),
         include_str!("../../../../scenarios/moving.toml"),
+        include_str!("../../../../scenarios/overload.toml"),
         include_str!("../../../../scenarios/village.toml"),
     ] {
         check_all(text);
