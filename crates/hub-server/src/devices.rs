@@ -1,4 +1,4 @@
-//! What devices tell the hub, and what their owners say of them: reports, receipts, lines of logs, revocations.
+//! Reports, receipts and lines of logs that devices bring, and the revocations that their owners sign.
 
 pub(crate) mod logs;
 pub(crate) mod receipts;

@@ -40,7 +40,7 @@ pub(super) struct Manifest {
     pub(super) annotations: String,
 }
 
-/// What a manifest holds together.
+/// The parts that a manifest holds together.
 pub(super) enum Parts {
     /// Blobs.
     Image { config: Descriptor, layers: Vec<Descriptor> },
