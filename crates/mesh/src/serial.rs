@@ -5,28 +5,40 @@
 
 use alloc::vec::Vec;
 
+use cobs::{DecodeResult, DecoderState, EncoderState, PushResult};
 use crc::{CRC_16_IBM_SDLC, Crc, NoTable};
 
 const CHECKSUM: Crc<u16, NoTable> = Crc::<u16, NoTable>::new(&CRC_16_IBM_SDLC);
 const CHECKSUM_BYTES: usize = 2;
 /// The longest run of bytes without a zero.
 const RUN_BYTES_MAX: usize = 254;
+/// The place of a run's code, until the run ends.
+const CODE_TO_COME: u8 = 0;
 
 /// Appends `frame` to `line` as it goes over a serial line.
+///
+/// The encoder of whole frames in `cobs` leaves out the code of the empty run behind a last run of 254 bytes. The paper
+/// has it, and so has this line: here the state machine below that encoder serves.
 pub fn frame_for_serial(frame: &[u8], line: &mut Vec<u8>) {
     let checksum = CHECKSUM.checksum(frame).to_le_bytes();
-    let mut code_at = line.len();
-    line.push(1);
+    let begin = line.len();
+    let mut encoder = EncoderState::default();
+    line.push(CODE_TO_COME);
     for byte in frame.iter().chain(&checksum) {
-        if *byte != 0 {
-            line.push(*byte);
-            line[code_at] += 1;
-        }
-        if *byte == 0 || usize::from(line[code_at]) == RUN_BYTES_MAX + 1 {
-            code_at = line.len();
-            line.push(1);
+        match encoder.push(*byte) {
+            PushResult::AddSingle(byte) => line.push(byte),
+            PushResult::ModifyFromStartAndSkip((at, code)) => {
+                line[begin + at] = code;
+                line.push(CODE_TO_COME);
+            }
+            PushResult::ModifyFromStartAndPushAndSkip((at, code, byte)) => {
+                line[begin + at] = code;
+                line.extend([byte, CODE_TO_COME]);
+            }
         }
     }
+    let (at, code) = encoder.finalize();
+    line[begin + at] = code;
     line.push(0);
 }
 
@@ -39,16 +51,10 @@ pub const fn line_bytes_max(frame_bytes: usize) -> usize {
 /// Finds frames in what comes over a serial line, byte by byte.
 #[derive(Debug)]
 pub struct Deframer {
+    /// The bytes so far; one more than fit if the frame is too long.
     frame: Vec<u8>,
     frame_bytes_max: usize,
-    /// How many bytes of the run are still to come.
-    left: u8,
-    /// Whether a zero follows the run.
-    zero: bool,
-    /// Whether anything came since the last zero.
-    begun: bool,
-    /// Whether the frame is too long already.
-    spoilt: bool,
+    decoder: DecoderState,
 }
 
 /// Why what stood between two zeros is no frame.
@@ -65,59 +71,46 @@ pub enum SerialError {
 impl Deframer {
     /// For frames of at most `frame_bytes_max`.
     pub fn new(frame_bytes_max: usize) -> Self {
-        Self {
-            frame: Vec::new(),
-            frame_bytes_max,
-            left: 0,
-            zero: false,
-            begun: false,
-            spoilt: false,
-        }
+        Self { frame: Vec::new(), frame_bytes_max, decoder: DecoderState::Idle }
     }
 
     /// Takes a byte; gives what ended with it. Zeros between frames are nothing.
     pub fn push(&mut self, byte: u8) -> Option<Result<Vec<u8>, SerialError>> {
-        if byte == 0 {
-            return self.end();
-        }
-        if self.spoilt {
-            return None;
-        }
-        if self.left == 0 {
-            if self.zero {
-                self.frame.push(0);
+        match self.decoder.feed(byte) {
+            Ok(DecodeResult::NoData) => None,
+            Ok(DecodeResult::DataContinue(byte)) => {
+                if !self.is_too_long() {
+                    self.frame.push(byte);
+                }
+                None
             }
-            self.left = byte - 1;
-            self.zero = usize::from(byte) != RUN_BYTES_MAX + 1;
-        } else {
-            self.frame.push(byte);
-            self.left -= 1;
+            Ok(DecodeResult::DataComplete) => Some(self.end(true)),
+            Err(_) => Some(self.end(false)),
         }
-        self.begun = true;
-        self.spoilt = self.frame.len() > self.frame_bytes_max + CHECKSUM_BYTES;
-        None
     }
 
-    fn end(&mut self) -> Option<Result<Vec<u8>, SerialError>> {
-        let ended = core::mem::replace(self, Self::new(self.frame_bytes_max));
-        if !ended.begun {
-            return None;
+    fn is_too_long(&self) -> bool {
+        self.frame.len() > self.frame_bytes_max + CHECKSUM_BYTES
+    }
+
+    /// Ends a frame, whose last run `is_whole` or ended too soon.
+    fn end(&mut self, is_whole: bool) -> Result<Vec<u8>, SerialError> {
+        let is_too_long = self.is_too_long();
+        let mut frame = core::mem::take(&mut self.frame);
+        if is_too_long {
+            return Err(SerialError::TooLong);
         }
-        if ended.spoilt {
-            return Some(Err(SerialError::TooLong));
+        if !is_whole {
+            return Err(SerialError::Truncated);
         }
-        if ended.left > 0 {
-            return Some(Err(SerialError::Truncated));
-        }
-        let mut frame = ended.frame;
         let Some((content, checksum)) = frame.split_last_chunk() else {
-            return Some(Err(SerialError::Truncated));
+            return Err(SerialError::Truncated);
         };
         if CHECKSUM.checksum(content) != u16::from_le_bytes(*checksum) {
-            return Some(Err(SerialError::Checksum));
+            return Err(SerialError::Checksum);
         }
         frame.truncate(frame.len() - CHECKSUM_BYTES);
-        Some(Ok(frame))
+        Ok(frame)
     }
 }
 

@@ -4,6 +4,8 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tenure_wire::control::LogLine;
@@ -56,10 +58,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// JSON if asked for; else text, with colours if it goes to a terminal that wants them.
+    /// JSON if asked for; else text, with colours if the terminal and the environment want them.
     pub fn new(json: bool) -> Self {
         AS_JSON.store(json, Ordering::Relaxed);
-        let colour = std::io::stdout().is_terminal() && wants_colour();
+        // By the terminal, and the variables `NO_COLOR` (no-color.org), `CLICOLOR` and `CLICOLOR_FORCE`
+        // (bixense.com/clicolors) and `TERM`.
+        let colour = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
         Self { json, colour, silent: false, by_lines: false }
     }
 
@@ -146,7 +150,7 @@ impl Output {
             Some(unix_s) => crate::terminal::clock::time(unix_s),
             None => format!("{seconds:>5}.{millis:03}"),
         };
-        let (before, after) = self.colours(&line.level);
+        let style = self.style_of(&line.level);
         let trace = trace_lines(trace);
         let message = match line.message.as_str() {
             "" => "\n",
@@ -154,7 +158,7 @@ impl Output {
         };
         for text in message.lines().chain(trace.iter().map(String::as_str)) {
             self.print(&format!(
-                "{when} {:<14} {before}{:<7}{after} {}",
+                "{when} {:<14} {style}{:<7}{style:#} {}",
                 line.machine,
                 printable(&line.level),
                 printable(text)
@@ -162,15 +166,13 @@ impl Output {
         }
     }
 
-    fn colours(&self, level: &str) -> (&'static str, &'static str) {
-        if !self.colour {
-            return ("", "");
-        }
+    fn style_of(&self, level: &str) -> Style {
         match level {
-            "fault" | "error" => ("\x1b[31m", "\x1b[0m"),
-            "warning" => ("\x1b[33m", "\x1b[0m"),
-            "debug" => ("\x1b[2m", "\x1b[0m"),
-            _ => ("", ""),
+            _ if !self.colour => Style::new(),
+            "fault" | "error" => AnsiColor::Red.on_default(),
+            "warning" => AnsiColor::Yellow.on_default(),
+            "debug" => Style::new().dimmed(),
+            _ => Style::new(),
         }
     }
 
@@ -197,11 +199,6 @@ impl Output {
             Err(error) => drop(LOST.set(error.to_string())),
         }
     }
-}
-
-/// Whether the user wants colours: not with a variable `NO_COLOR` that isn't empty (no-color.org).
-fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// An error and its causes in one line. A cause that says again what stands before it is left out: some

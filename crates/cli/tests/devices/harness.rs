@@ -45,6 +45,7 @@ impl User {
             .env("TENURE_HOME", self.home())
             .env_remove("TENURE_HUB")
             .env_remove("TENURE_DEVICE")
+            .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null());
         command
     }

@@ -38,6 +38,7 @@ mod sixteen;
 mod skeleton;
 mod sleep;
 mod snapshots;
+mod terminal;
 mod trees;
 mod updates;
 mod visits;

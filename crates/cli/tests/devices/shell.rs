@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Output, Stdio};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use tenure_testbed::patience;
-
 use crate::harness::{User, free_address, signal};
 use crate::nat::{Nat, unaltered};
+use crate::terminal::{self, wait_for};
 
 /// Runs a shell to its end on these lines.
 fn shell(user: &User, arguments: &[&str], lines: &str) -> Output {
@@ -70,29 +67,11 @@ fn lines_of_a_pipe_are_run_in_order_and_the_first_that_fails_ends_it_with_its_ex
     assert!(nobody.contains("no device of that name"), "{nobody}");
 }
 
-/// Reads what a terminal shows up to these words.
-fn wait_for(terminal: &mut File, words: &str) -> String {
-    let (mut seen, mut byte) = (Vec::new(), [0]);
-    while !seen.ends_with(words.as_bytes()) {
-        let limit = Timespec { tv_sec: patience().as_secs() as i64, tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&limit)).unwrap();
-        assert_eq!(ready, 1, "{words:?} doesn't come: {}", String::from_utf8_lossy(&seen));
-        assert_eq!(terminal.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
-        seen.push(byte[0]);
-    }
-    String::from_utf8_lossy(&seen).into_owned()
-}
-
 /// A shell at a terminal, and the end of the terminal at which a user sits.
 fn at_terminal(user: &User, arguments: &[&str]) -> (Child, File) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let end = || File::options().read(true).write(true).open(&path).unwrap();
     let mut command = user.command(&[&["shell"], arguments].concat());
-    command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
-    (command.spawn().unwrap(), File::from(master))
+    command.env("TERM", "xterm");
+    terminal::start(command)
 }
 
 #[test]
