@@ -20,7 +20,7 @@ use crate::terminal::stop::Stop;
 ///
 /// A machine has pages if it exports `http`, and lets visitors in if its lease grants calls to all (`callers = ["*"]`)
 /// or to the key of these pages, which is printed at the start. Each machine has an origin of its own,
-/// http://MACHINE.DEVICE.localhost:8080; / lists those of the device. A phone in the same network reaches one machine:
+/// `http://MACHINE.DEVICE.localhost:8080`; / lists those of the device. A phone in the same network reaches one machine:
 /// tenure pages --machine thermostat --listen 0.0.0.0:8080
 ///
 /// Example: tenure pages --device attic
