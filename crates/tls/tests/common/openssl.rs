@@ -65,12 +65,8 @@ pub(crate) struct Server {
 impl Server {
     /// `openssl s_server` that answers requests for pages, with more arguments.
     pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
-        // The system finds a port that is free now.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
         let mut process = Command::new("openssl")
-            .args(["s_server", "-accept", &port.to_string(), "-cert", "leaf.pem"])
+            .args(["s_server", "-accept", "127.0.0.1:0", "-cert", "leaf.pem"])
             .args(["-key", "leaf.key", "-cert_chain", "middle.pem", "-www"])
             .args(arguments)
             .current_dir(folder.path())
@@ -80,7 +76,14 @@ impl Server {
             .spawn()
             .expect("openssl is installed");
         let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
-        while !lines.next().expect("a line").expect("a line").contains("ACCEPT") {}
+        // It says which port the system gave it: `ACCEPT 127.0.0.1:40455`.
+        let port = loop {
+            let line = lines.next().expect("a line").expect("a line");
+            if let Some(address) = line.strip_prefix("ACCEPT ") {
+                break address.rsplit(':').next().and_then(|port| port.parse().ok());
+            }
+        };
+        let port = port.expect("a port");
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, port }
     }
