@@ -81,6 +81,11 @@ pub(crate) fn accept_invitation<F: Flash>(
     Ok((key, was_known))
 }
 
+/// The sources of datagrams that a device remembers for each record that it has room for, and the numbers of each: with
+/// 12 records at most 96 windows of 64 bytes, with 32 at most 256 of 128.
+const SOURCES_PER_RECORD: usize = 8;
+const NUMBERS_PER_RECORD: u32 = 30;
+
 /// How much a device spends on its mesh.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeshLimits {
@@ -108,7 +113,11 @@ impl MeshLimits {
             waiting_bytes_max,
             stack: StackConfig::default(),
             router: babel::Config::default(),
-            forwarding: forwarding::Config::default(),
+            forwarding: forwarding::Config {
+                sources_max: SOURCES_PER_RECORD * records_max,
+                numbers_remembered: NUMBERS_PER_RECORD * records_max as u32,
+                ..forwarding::Config::default()
+            },
             fragmentation: fragmentation::Config::default(),
         }
     }
