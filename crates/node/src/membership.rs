@@ -85,6 +85,8 @@ pub(crate) fn accept_invitation<F: Flash>(
 /// 12 records at most 96 windows of 64 bytes, with 32 at most 256 of 128.
 const SOURCES_PER_RECORD: usize = 8;
 const NUMBERS_PER_RECORD: u32 = 30;
+/// The datagrams that it passed on and remembers for each record: 192 with 12, 512 with 32.
+const REPEATS_PER_RECORD: usize = 16;
 
 /// How much a device spends on its mesh.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +116,7 @@ impl MeshLimits {
             stack: StackConfig::default(),
             router: babel::Config::default(),
             forwarding: forwarding::Config {
+                remembered: REPEATS_PER_RECORD * records_max,
                 sources_max: SOURCES_PER_RECORD * records_max,
                 numbers_remembered: NUMBERS_PER_RECORD * records_max as u32,
                 ..forwarding::Config::default()
