@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -27,6 +27,8 @@ use crate::terminal::output::Output;
 const ROUTE_LASTS: Duration = Duration::from_secs(30);
 /// How long it counts that there is none: so names that strangers think up keep nobody from being found.
 const NONE_LASTS: Duration = Duration::from_secs(5);
+/// How long the list of machines with pages counts, so that a crowd at it is one question to the device.
+const ENTRIES_LAST: Duration = Duration::from_secs(2);
 /// The most ways that are remembered.
 const ROUTES_MAX: usize = 1024;
 /// The most machines that wait to be found.
@@ -49,7 +51,7 @@ pub struct Visitor {
     /// Wakes the thread that calls.
     waker: Arc<UnixStream>,
     searches: SyncSender<Search>,
-    ways: Arc<Mutex<Ways>>,
+    found: Found,
     key: PublicKey,
 }
 
@@ -87,12 +89,12 @@ impl Visitor {
         let (calls, coming) = channel();
         let caller = Caller::new(secret, coming, woken)?;
         let (searches, sought) = sync_channel(SEARCHES_MAX);
-        let ways = Arc::new(Mutex::new(Ways::default()));
-        let finder = Finder { client, place, ways: ways.clone(), output };
+        let found = Found::default();
+        let finder = Finder { client, place, found: found.clone(), output };
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         thread("visits").spawn(move || caller.run())?;
         thread("ways").spawn(move || finder.run(&sought))?;
-        Ok(Self { calls, waker: Arc::new(waker), searches, ways, key })
+        Ok(Self { calls, waker: Arc::new(waker), searches, found, key })
     }
 
     /// The key that machines see.
@@ -102,13 +104,22 @@ impl Visitor {
 
     /// The way to a machine, and whether it was known already.
     async fn way(&self, machine: &Target) -> Result<(Route, bool), NoPage> {
-        if let Some(known) = self.ways().of(machine) {
+        if let Some(known) = self.found.way(machine) {
             return known.map(|route| (route, true));
         }
+        let route = self.search(|reply| Search::Machine(machine.clone(), reply)).await?;
+        Ok((route, false))
+    }
+
+    /// Lets the owner's side search, and waits for what it finds.
+    async fn search<T>(
+        &self,
+        search: impl FnOnce(oneshot::Sender<Result<T, NoPage>>) -> Search,
+    ) -> Result<T, NoPage> {
         let (reply, found) = oneshot::channel();
-        let search = Search::Machine(machine.clone(), reply);
-        self.searches.try_send(search).map_err(|_| NoPage::Failed(NoResult::Busy))?;
-        Ok((found.await.unwrap_or(Err(NoPage::Away))?, false))
+        let asked = self.searches.try_send(search(reply));
+        asked.map_err(|_| NoPage::Failed(NoResult::Busy))?;
+        found.await.unwrap_or(Err(NoPage::Away))
     }
 
     /// Calls `machine` by `route`, again while it is busy. One that takes long is looked for once more: if another key has
@@ -129,7 +140,7 @@ impl Visitor {
             let result = match tokio::time::timeout(LOOK_AFTER, &mut done).await {
                 Ok(result) => result,
                 Err(_) => {
-                    self.ways().forget(machine);
+                    self.found.forget(machine);
                     match self.way(machine).await {
                         Ok((now, _)) if now.key != route.key => {
                             return Ok(Err(NoResult::NoSuchMachine));
@@ -147,10 +158,6 @@ impl Visitor {
                 result => return Ok(result),
             }
         }
-    }
-
-    fn ways(&self) -> std::sync::MutexGuard<'_, Ways> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,7 +179,7 @@ impl Visits for Visitor {
                 NoResult::NoSuchMachine | NoResult::AllegedlyGone | NoResult::Unreachable
             );
             if is_elsewhere {
-                self.ways().forget(&machine);
+                self.found.forget(&machine);
             }
             // Installed anew it has another key; that call didn't run.
             let is_moved = reason == NoResult::NoSuchMachine && was_known;
@@ -183,45 +190,69 @@ impl Visits for Visitor {
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, NoPage> {
-        let (reply, found) = oneshot::channel();
-        let asked = self.searches.try_send(Search::Entries(reply));
-        asked.map_err(|_| NoPage::Failed(NoResult::Busy))?;
-        found.await.unwrap_or(Err(NoPage::Away))
+        match self.found.entries() {
+            Some(entries) => entries,
+            None => self.search(Search::Entries).await,
+        }
     }
 }
 
-/// The ways to machines, and the names that none has, as they were found last.
-#[derive(Default)]
-struct Ways(BTreeMap<String, (Instant, Result<Route, NoPage>)>);
+/// The findings of the last searches, each for a time.
+#[derive(Clone, Default)]
+struct Found(Arc<Mutex<Findings>>);
 
-impl Ways {
-    fn of(&self, machine: &Target) -> Option<Result<Route, NoPage>> {
-        let (until, way) = self.0.get(&machine.to_string())?;
-        (Instant::now() < *until).then(|| way.clone())
+#[derive(Default)]
+struct Findings {
+    /// The ways to machines, and the names that none has.
+    ways: BTreeMap<String, (Instant, Result<Route, NoPage>)>,
+    entries: Option<(Instant, Result<Vec<Entry>, NoPage>)>,
+}
+
+impl Found {
+    fn way(&self, machine: &Target) -> Option<Result<Route, NoPage>> {
+        self.findings().ways.get(&machine.to_string()).and_then(in_time)
     }
 
-    fn learn(&mut self, machine: &Target, way: Result<Route, NoPage>) {
-        let now = Instant::now();
-        if self.0.len() >= ROUTES_MAX {
-            self.0.retain(|_, (until, _)| now < *until);
+    fn entries(&self) -> Option<Result<Vec<Entry>, NoPage>> {
+        self.findings().entries.as_ref().and_then(in_time)
+    }
+
+    fn learn(&self, machine: &Target, way: Result<Route, NoPage>) {
+        let (now, mut findings) = (Instant::now(), self.findings());
+        let ways = &mut findings.ways;
+        if ways.len() >= ROUTES_MAX {
+            ways.retain(|_, (until, _)| now < *until);
         }
-        if self.0.len() >= ROUTES_MAX {
-            self.0.pop_first();
+        if ways.len() >= ROUTES_MAX {
+            ways.pop_first();
         }
         let lasts = if way.is_ok() { ROUTE_LASTS } else { NONE_LASTS };
-        self.0.insert(machine.to_string(), (now + lasts, way));
+        ways.insert(machine.to_string(), (now + lasts, way));
     }
 
-    fn forget(&mut self, machine: &Target) {
-        self.0.remove(&machine.to_string());
+    fn learn_entries(&self, entries: Result<Vec<Entry>, NoPage>) {
+        self.findings().entries = Some((Instant::now() + ENTRIES_LAST, entries));
     }
+
+    fn forget(&self, machine: &Target) {
+        self.findings().ways.remove(&machine.to_string());
+    }
+
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A finding whose time isn't over.
+fn in_time<T: Clone>((until, found): &(Instant, T)) -> Option<T> {
+    (Instant::now() < *until).then(|| found.clone())
 }
 
 /// Finds machines, one after the other, as the owner.
 struct Finder {
     client: Client,
     place: Where,
-    ways: Arc<Mutex<Ways>>,
+    found: Found,
     output: Output,
 }
 
@@ -230,12 +261,13 @@ impl Finder {
         while let Ok(search) = sought.recv() {
             match search {
                 Search::Machine(machine, reply) => {
-                    let known = self.ways().of(&machine);
-                    let way = known.unwrap_or_else(|| self.find(&machine));
-                    let _ = reply.send(way);
+                    // Another visitor may have waited for the same.
+                    let known = self.found.way(&machine);
+                    let _ = reply.send(known.unwrap_or_else(|| self.find(&machine)));
                 }
                 Search::Entries(reply) => {
-                    let _ = reply.send(self.entries());
+                    let known = self.found.entries();
+                    let _ = reply.send(known.unwrap_or_else(|| self.entries()));
                 }
             }
         }
@@ -244,7 +276,7 @@ impl Finder {
     fn find(&mut self, machine: &Target) -> Result<Route, NoPage> {
         let found = self.machine(machine);
         let way = found.map_err(|error| self.no_way(&machine.to_string(), &error));
-        self.ways().learn(machine, way.clone());
+        self.found.learn(machine, way.clone());
         way
     }
 
@@ -277,7 +309,9 @@ impl Finder {
                 .map(|machine| Entry { device: device.clone(), machine: machine.name })
                 .collect())
         });
-        found.map_err(|error| self.no_way("the device", &error))
+        let entries = found.map_err(|error| self.no_way("the device", &error));
+        self.found.learn_entries(entries.clone());
+        entries
     }
 
     /// The reason for visitors; a fault of the owner's side is told on the terminal.
@@ -288,10 +322,6 @@ impl Finder {
         let object = json!({ "event": "no way", "to": to, "error": format!("{error:#}") });
         self.output.line(&format!("no way to {to}: {error:#}"), &object);
         NoPage::Away
-    }
-
-    fn ways(&self) -> std::sync::MutexGuard<'_, Ways> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
