@@ -1,4 +1,5 @@
-//! HTTP/1.1 connections of a server, on one thread, bounded by host, number, bytes and time.
+//! HTTP/1.1 connections of a server, on one thread, bounded by host, number, bytes and time; and which [`Site`] a browser's
+//! request comes from.
 //!
 //! Invariants:
 //! - A connection has a place, which it gives back when it ends; without one it waits, or is closed.
@@ -6,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod hosts;
+mod site;
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -19,6 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 
 use hosts::Hosts;
+pub use site::Site;
 
 /// The bounds of a server's connections.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
-//! What keeps a visitor's browser, other pages and a machine apart: requests that go no further, fields that don't pass.
+//! The fence between a visitor's browser, other pages and a machine: requests that go no further, fields that don't pass.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tenure_http_listener::Site;
 
 use crate::answer::Answer;
 use crate::request;
@@ -25,19 +26,7 @@ const DROPPED: [HeaderName; 12] = [
 /// Whether a browser asks for a change that another page than this one wants (Fetch Metadata; RFC 6454 §7). A program
 /// that is no browser says nothing of that.
 pub(crate) fn is_foreign_change(method: &Method, headers: &HeaderMap) -> bool {
-    if request::is_safe(method) {
-        return false;
-    }
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(site) = text("sec-fetch-site") {
-        return site != "same-origin" && site != "none";
-    }
-    if !headers.contains_key(header::ORIGIN) {
-        return false;
-    }
-    let origin = text("origin").and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    let is_own = |host: &str| text("host").is_some_and(|own| own.eq_ignore_ascii_case(host));
-    !origin.is_some_and(is_own)
+    !request::is_safe(method) && Site::of(headers) == Site::Other
 }
 
 /// Takes from an answer what a machine has no say in, and adds what is missing where silence would be unsafe.

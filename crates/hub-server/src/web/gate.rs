@@ -3,6 +3,7 @@
 
 use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use tenure_http_listener::Site;
 use tenure_wire::hub::Scope;
 
 use crate::api::sign_in::{self, Holder};
@@ -57,25 +58,9 @@ fn is_too_long(headers: &HeaderMap, limit: usize) -> bool {
 /// a program only if it says nothing of a site.
 fn is_from_here(headers: &HeaderMap) -> bool {
     let credentials = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if credentials.is_some_and(|text| bearer(text).is_some() || !is_of_browser(headers)) {
-        return true;
-    }
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    match (text("sec-fetch-site"), text("origin")) {
-        (Some(site), _) => site == "same-origin",
-        (None, Some(origin)) => {
-            let host = origin.split_once("://").map(|(_, host)| host);
-            // The letters of a host have no case (RFC 9110 4.2.3).
-            let is_host =
-                |host: &str| text("host").is_some_and(|own| own.eq_ignore_ascii_case(host));
-            host.is_some_and(is_host)
-        }
-        (None, None) => false,
-    }
-}
-
-fn is_of_browser(headers: &HeaderMap) -> bool {
-    headers.contains_key("sec-fetch-site") || headers.contains_key("origin")
+    let site = Site::of(headers);
+    let is_of_program = |text: &str| bearer(text).is_some() || site == Site::Unsaid;
+    site == Site::Own || credentials.is_some_and(is_of_program)
 }
 
 /// Whether a program asks the API for something without a pass. The answer is the challenge (RFC 9110 15.5.2), by
@@ -83,7 +68,7 @@ fn is_of_browser(headers: &HeaderMap) -> bool {
 fn is_bare(path: &str, headers: &HeaderMap) -> bool {
     let is_of_api = path.starts_with("/v1/") || path == "/v2" || path.starts_with("/v2/");
     let has_pass = headers.contains_key(header::AUTHORIZATION) || session(headers).is_some();
-    is_of_api && !has_pass && !is_of_browser(headers)
+    is_of_api && !has_pass && Site::of(headers) == Site::Unsaid
 }
 
 /// The secret of the browser's session in a request.
