@@ -160,13 +160,14 @@ pub(crate) fn bare_metal_packages(root: &Path) -> Result<Vec<Package>> {
 
 /// The folders of all other workspaces of the repository: guests, firmware, fuzz targets, benches.
 ///
-/// Guests under `crates/` are data of a crate (a template, a test's input), and not built here.
+/// Guests and templates under `crates/` are data of a crate, and not built here.
 pub(crate) fn other_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for manifest in files::with_ending(root, &["Cargo.toml"])? {
         let folder = manifest.parent().unwrap_or(root);
         let text = files::read(&manifest)?;
-        let is_data = folder.starts_with(root.join("crates")) && text.contains(SDK_COPY);
+        let is_template = text.contains(SDK_COPY) || text.contains(TEMPLATE_NAME);
+        let is_data = folder.starts_with(root.join("crates")) && is_template;
         let is_workspace = text.lines().any(|line| line.trim() == "[workspace]");
         if folder != root && !is_data && is_workspace {
             folders.push(folder.to_path_buf());
@@ -195,6 +196,9 @@ pub(crate) fn guest_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     });
     Ok(folders)
 }
+
+/// The word in a template that the name of the project takes the place of.
+const TEMPLATE_NAME: &str = "{{name}}";
 
 /// Where a guest's copy of the SDK lies in its folder.
 pub(crate) const SDK_COPY: &str = ".tenure/sdk";

@@ -1,6 +1,7 @@
 //! The command line: each command with its arguments, and what runs it.
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use tenure_protocols::plug_in::Registry;
 
 use crate::home::Home;
 use crate::reach::client::Client;
@@ -82,11 +83,11 @@ pub fn command() -> clap::Command {
 }
 
 impl CommandLine {
-    /// Does what the line says.
+    /// Does what the line says, with the protocols of the mesh that `registry` knows by name.
     ///
     /// # Errors
     /// The command's.
-    pub fn execute(&self) -> anyhow::Result<()> {
+    pub fn execute(&self, registry: Registry) -> anyhow::Result<()> {
         let Self { json, command } = self;
         let output = Output::new(*json);
         let client = || Client::new(&Home::from_environment()?);
@@ -97,8 +98,8 @@ impl CommandLine {
             }
             Command::Inspect(arguments) => machine::inspect::run(arguments, &output),
             Command::Run(arguments) => trial::run::run(arguments, &output),
-            Command::Device(arguments) => device::process::run(arguments, &output),
-            Command::Replay(arguments) => device::replay::run(arguments, &output),
+            Command::Device(arguments) => device::process::run(arguments, registry, &output),
+            Command::Replay(arguments) => device::replay::run(arguments, registry, &output),
             Command::Use(arguments) => device::contexts::run(arguments, &output),
             Command::Devices(arguments) => device::contexts::devices(arguments, &output),
             Command::Enrol(arguments) => device::enrol::run(arguments, &output),
@@ -137,7 +138,7 @@ impl CommandLine {
             Command::Flash(arguments) => device::flash::run(arguments, &output),
             Command::Firmware(arguments) => device::firmware::run(arguments, &output),
             Command::Snapshot(arguments) => machine::snapshot::run(arguments, &output),
-            Command::Experiment(arguments) => mesh::experiment::run(arguments, &output),
+            Command::Experiment(arguments) => mesh::experiment::run(arguments, registry, &output),
             Command::Restore(arguments) => machine::snapshot::restore(arguments, &output),
             Command::Key(arguments) => machine::list::key(arguments, &mut client()?, &output),
             Command::Receipts(arguments) => hub::receipts::run(arguments, &output),
@@ -146,7 +147,7 @@ impl CommandLine {
             Command::Test(arguments) => trial::test::run(arguments, &output),
             Command::Tls(arguments) => tls::run(arguments, &output),
             Command::Secret(arguments) => machine::secret::run(arguments, &output),
-            Command::Sim(arguments) => mesh::sim::run(arguments, &output),
+            Command::Sim(arguments) => mesh::sim::run(arguments, registry, &output),
             Command::Completions(arguments) => completions::run(arguments, &output),
         }
     }

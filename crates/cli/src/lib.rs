@@ -14,6 +14,14 @@
 #[cfg(any(forgetful, planted, unchecked_memory, unmetered))]
 compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
 
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use tenure_protocols::plug_in::{Entry, Registry};
+
+use command_line::CommandLine;
+use terminal::output::{Output, lost};
+
 pub mod command_line;
 pub mod completions;
 pub mod device;
@@ -29,3 +37,49 @@ pub mod terminal;
 pub mod tls;
 pub mod trial;
 mod written_file;
+
+/// Runs the command `tenure`, which knows these protocols of the mesh by name beside its own: scenarios of `tenure sim`,
+/// orders of `tenure experiment` and devices that it runs take them.
+pub fn main_with(protocols: &'static [Entry]) -> ExitCode {
+    completions::answer(CommandLine::command);
+    let registry = match Registry::new(protocols) {
+        Ok(registry) => registry,
+        Err(error) => {
+            Output::new(false).failure(&error.into());
+            return ExitCode::FAILURE;
+        }
+    };
+    let matches = command_line::command().try_get_matches();
+    let line = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let line = match line {
+        Ok(line) => line,
+        Err(error) => return misread(&error),
+    };
+    let done = line.execute(registry);
+    let done = done.and_then(|()| match lost() {
+        Some(reason) => Err(anyhow::anyhow!("standard output: {reason}")),
+        None => Ok(()),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Devices, hubs and packages have a hand in what an error says.
+            Output::new(line.json).failure(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says why the command line can't be read, or shows the help that it asks for.
+fn misread(error: &clap::Error) -> ExitCode {
+    let asks_for_json =
+        std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+    if !error.use_stderr() || !asks_for_json {
+        error.exit()
+    }
+    let text = error.render().to_string();
+    Output::new(true)
+        .failure(&anyhow::anyhow!("{}", text.trim_start_matches("error: ").trim_end()));
+    // As clap has it.
+    ExitCode::from(2)
+}

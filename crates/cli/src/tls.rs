@@ -1,7 +1,7 @@
 //! `tenure tls`: TLS 1.3 with servers and clients of any kind, by the stack that devices use.
 
 mod connect;
-mod files;
+pub(crate) mod files;
 mod report;
 mod serve;
 mod ticket;

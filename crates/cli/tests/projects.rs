@@ -75,6 +75,35 @@ fn existing_folder_is_left_alone() {
 }
 
 #[test]
+fn new_protocol_project_refers_to_the_sources_and_names_itself() {
+    let workbench = Workbench::new();
+    let said = workbench.tenure_ok(&["new", "--protocol", "elector"]);
+    assert!(said.contains("cd elector && cargo run -- sim scenario.toml"), "{said}");
+    let read = |file: &str| std::fs::read_to_string(workbench.path(file)).unwrap();
+    for file in
+        ["elector/Cargo.toml", "elector/src/lib.rs", "elector/scenario.toml", "elector/README.md"]
+    {
+        assert!(read(file).contains("elector") && !read(file).contains("{{"), "{file}");
+    }
+    let manifest: toml::Table = toml::from_str(&read("elector/Cargo.toml")).unwrap();
+    for name in ["tenure-cli", "tenure-hal", "tenure-mesh", "tenure-protocols"] {
+        let path = manifest["dependencies"][name]["path"].as_str().unwrap();
+        assert!(std::path::Path::new(path).join("Cargo.toml").is_file(), "{path}");
+    }
+    let locked = read("elector/Cargo.lock");
+    assert!(locked.contains("name = \"tenure-protocols\""));
+}
+
+#[test]
+fn new_protocol_project_without_sources_says_where_they_are_missing() {
+    let workbench = Workbench::new();
+    let elsewhere = workbench.path("").display().to_string();
+    let error = workbench.tenure_error(&["new", "--protocol", "elector", "--sources", &elsewhere]);
+    assert!(error.contains("--sources FOLDER"), "{error}");
+    assert!(!workbench.path("elector").exists());
+}
+
+#[test]
 fn private_function_is_in_the_code_and_not_offered() {
     let workbench = Workbench::new();
     let description = format!("{HEAD}private = [\"on_moisture\"]\n");

@@ -63,3 +63,71 @@ fn mistakes_in_a_test_file_are_named() {
         assert!(!output.status.success() && error.contains(words), "{words}: {error}");
     }
 }
+
+/// Asks for a body in parts, and tells how long it was and what a field says.
+const C_VISITOR: &str = r#"
+#include <tenure.h>
+
+TENURE_EXPORT(fetch) {
+    const char *url = "https://api.example.com/v1/long";
+    struct tenure_http_response answer = tenure_http_request("GET", url, "accept: text/plain\r\n", NULL, 0);
+    if (answer.error != 0) {
+        char why[128];
+        tenure_failure_text(why, sizeof why);
+        tenure_reply_text(why);
+        return;
+    }
+    size_t length = answer.length, etag_length;
+    const char *etag = tenure_http_field(&answer, "ETag", &etag_length);
+    bool more = answer.more;
+    char text[64];
+    int status = answer.status;
+    snprintf(text, sizeof text, "%d %.*s", status, (int)etag_length, etag == NULL ? "" : etag);
+    free(answer.block);
+    while (more) {
+        struct tenure_result part = tenure_http_more(url);
+        more = part.value != NULL;
+        length += part.length;
+        free(part.value);
+    }
+    char told[96];
+    snprintf(told, sizeof told, "%s %u", text, (unsigned)length);
+    tenure_reply_text(told);
+}
+
+TENURE_EXPORT(send) {
+    struct tenure_http_response answer =
+        tenure_http_request("POST", "https://api.example.com/v1/readings", NULL, "21.5", 4);
+    tenure_reply_text(answer.status == 201 && !answer.more && answer.length == 0 ? "sent" : "not sent");
+    free(answer.block);
+}
+"#;
+
+#[test]
+fn c_machine_asks_pretended_servers_by_helpers_of_the_language() {
+    let workbench = Workbench::new();
+    let description = "name = \"visitor\"\nversion = \"1.0.0\"\nlanguage = \"c\"\n\
+         [budget]\nmemory_bytes = 131072\n\
+         [capabilities]\nreach = [\"https://api.example.com/v1/*\"]\n";
+    let long = "x".repeat(10_000);
+    let tests = |servers: &str, expected: &str| {
+        format!(
+            "{servers}\n[[test]]\nname = \"parts\"\ncall = \"fetch\"\nexpect = \"{expected}\"\n"
+        )
+    };
+    let servers = format!(
+        "[[server]]\nurl = \"https://api.example.com\"\n[server.answers]\n\
+         \"GET /v1/long\" = {{ fields = {{ etag = \"a\" }}, body = \"{long}\" }}\n\
+         \"POST /v1/readings\" = {{ status = 201 }}\n"
+    );
+    let sends = "[[test]]\nname = \"sends\"\ncall = \"send\"\nexpect = \"sent\"\n";
+    workbench.write(&[
+        ("m/tenure.toml", description),
+        ("m/src/main.c", C_VISITOR),
+        ("m/tests.toml", &(tests(&servers, "200 a 10000") + sends)),
+    ]);
+    assert!(workbench.tenure_ok(&["test", "m"]).contains("2 of 2 tests passed"));
+    let none = tests("", "tests.toml pretends no server https://api.example.com");
+    workbench.write(&[("m/tests.toml", &none)]);
+    assert!(workbench.tenure_ok(&["test", "m"]).contains("1 of 1 tests passed"));
+}

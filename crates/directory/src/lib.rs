@@ -18,6 +18,8 @@ mod record;
 mod succession;
 mod table;
 
-pub use record::{LIFETIME_S_MAX, check_enrolment, enrol, open, open_whenever, read_device, seal};
+pub use record::{
+    LIFETIME_S_MAX, check_enrolment, claims, enrol, open, open_whenever, read_device, seal,
+};
 pub use succession::{open_succession, read_succession, succeed};
 pub use table::{Entry, Table};

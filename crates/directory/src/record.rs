@@ -73,6 +73,11 @@ pub fn read_device(signed: &SignedRecord) -> Option<VerifyingKey> {
     Some(read(signed).ok()?.enrolment.device_key)
 }
 
+/// A record as it reads; nothing says yet that anybody signed it. `None` for what is no record.
+pub fn claims(signed: &SignedRecord) -> Option<DeviceRecord> {
+    read(signed).ok()
+}
+
 fn read(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     if signed.bytes.len() > PARAMETER_BYTES_MAX {
         return Err(Refusal::Malformed);

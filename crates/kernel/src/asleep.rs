@@ -17,9 +17,13 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
 use tenure_pipeline::State as PipelineState;
+#[cfg(feature = "reach")]
+use tenure_wire::NoResult;
 use tenure_wire::{Digest, MachineId};
 
 use crate::bucket::Meters;
+#[cfg(feature = "reach")]
+use crate::calls::Request;
 use crate::calls::{CallId, Calls};
 use crate::code::{CodeError, Extent};
 use crate::conduct::Conduct;
@@ -154,8 +158,16 @@ impl<F: Flash> Parts<F> {
             })
             .collect();
         for id in self.calls.sent() {
-            if !served_here.contains(&id) && !under_way.contains(&id) {
-                self.exchange(now).dispatch(id);
+            if served_here.contains(&id) || under_way.contains(&id) {
+                continue;
+            }
+            match self.calls.get(id).map(|call| &call.request) {
+                // The server may have done it before the sleep.
+                #[cfg(feature = "reach")]
+                Some(Request::Visit(ask)) if !ask.is_safe() => {
+                    self.exchange(now).complete(id, Err(NoResult::OutcomeUnknown));
+                }
+                _ => self.exchange(now).dispatch(id),
             }
         }
     }

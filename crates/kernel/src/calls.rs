@@ -11,6 +11,8 @@ use tenure_wire::NoResult;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Name, Target};
 
+#[cfg(feature = "reach")]
+use crate::ask::Ask;
 use crate::policy::Slots;
 use crate::slot::Slot;
 
@@ -54,6 +56,9 @@ pub(crate) enum Request {
     Secret { name: Name },
     /// List the keys of this device's machines, of others', or both.
     Peers { own: bool, others: bool },
+    /// Ask a server outside.
+    #[cfg(feature = "reach")]
+    Visit(Ask),
 }
 
 impl Request {
@@ -62,6 +67,8 @@ impl Request {
         match self {
             Self::Call { function, .. } => function.len() + self.parameter_bytes(),
             Self::Resolve { .. } | Self::Secret { .. } | Self::Peers { .. } => 0,
+            #[cfg(feature = "reach")]
+            Self::Visit(ask) => ask.bytes(),
         }
     }
 
@@ -69,6 +76,8 @@ impl Request {
     pub(crate) fn parameter_bytes(&self) -> usize {
         match self {
             Self::Call { parameter: Some(parameter), .. } => parameter.len(),
+            #[cfg(feature = "reach")]
+            Self::Visit(ask) => ask.bytes(),
             _ => 0,
         }
     }

@@ -8,6 +8,8 @@ use tenure_wire::{LogLevel, MachineId, Name, NoResult, Target, VerifyingKey};
 
 use crate::calls::CallId;
 use crate::task::Ticket;
+#[cfg(feature = "reach")]
+use crate::visit::OutgoingVisit;
 
 /// Something that only the node can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,9 @@ pub enum Effect {
         /// The machine that is meant.
         target: Target,
     },
+    /// Ask a server outside; the answer is a [`Visited`](crate::Visited).
+    #[cfg(feature = "reach")]
+    Visit(OutgoingVisit),
     /// Read a secret for a machine that has a right to it; the answer is its value.
     Secret {
         /// Under which number to give the answer.

@@ -7,13 +7,17 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
 use tenure_wire::capability::Peer;
+#[cfg(feature = "reach")]
+use tenure_wire::capability::Visit;
 use tenure_wire::host_call::HostError;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
 use tenure_wire::{Audience, LogLevel, NoResult};
 use tenure_wire::{Name, Target};
 use zeroize::Zeroizing;
 
-use crate::calls::{CallId, Calls, Completion, Request};
+#[cfg(feature = "reach")]
+use crate::ask::Ask;
+use crate::calls::{CallId, Calls, Completion, PendingCall, Request};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::effect::{Effect, OutgoingCall};
@@ -25,6 +29,8 @@ use crate::record::MachineRecord;
 use crate::slot::Slot;
 use crate::storage::Storage;
 use crate::task::{ENTRY, IncomingCall, ReplyTo, Standing, Task, Ticket};
+#[cfg(feature = "reach")]
+use crate::visit::OutgoingVisit;
 
 /// How long a public key is.
 const KEY_BYTES: usize = 32;
@@ -94,6 +100,8 @@ impl<F: Flash> Exchange<'_, F> {
             }
             Request::Peers { others: true, .. } => self.outbox.push(Effect::Peers { id }),
             Request::Peers { others: false, .. } => self.complete(id, Ok(Some(Vec::new()))),
+            #[cfg(feature = "reach")]
+            Request::Visit(ask) => self.visit(id, ask),
             Request::Call { target, function, parameter } => match self.local(caller, &target) {
                 Some(slot) => self.call_local(id, caller, slot, function, parameter),
                 None => self.call_out(id, target, function, parameter),
@@ -329,12 +337,7 @@ impl<F: Flash> Exchange<'_, F> {
         function: String,
         parameter: Option<Vec<u8>>,
     ) {
-        let call = self.calls.get(id);
-        let caller = call.and_then(|call| self.machines.known(call.caller));
-        let (Some(call), Some(machine)) = (call, caller) else {
-            debug_assert!(false, "call {id:?} leaves the device without a caller");
-            return;
-        };
+        let Some((call, machine)) = self.leaving(id) else { return };
         self.outbox.push(Effect::Call(OutgoingCall {
             id,
             from: machine.id,
@@ -344,6 +347,50 @@ impl<F: Flash> Exchange<'_, F> {
             deadline: call.deadline,
             attempts: call.retries_left.saturating_add(1),
         }));
+    }
+
+    /// A call that leaves the device, and the machine that made it.
+    fn leaving(&self, id: CallId) -> Option<(&PendingCall, &Machine)> {
+        let leaving = self.calls.get(id).and_then(|call| {
+            let machine = self.machines.known(call.caller)?;
+            Some((call, machine))
+        });
+        debug_assert!(leaving.is_some(), "{id:?} leaves the device without a caller");
+        leaving
+    }
+
+    #[cfg(feature = "reach")]
+    fn visit(&mut self, id: CallId, ask: Ask) {
+        let Some((call, machine)) = self.leaving(id) else { return };
+        self.outbox.push(Effect::Visit(OutgoingVisit {
+            id,
+            from: machine.id,
+            ask,
+            granted: machine.grants.reached().cloned().collect(),
+            deadline: call.deadline,
+            attempts: call.retries_left.saturating_add(1),
+        }));
+    }
+
+    /// Bills a machine for what it sent to servers and received from them, if it is still there.
+    #[cfg(feature = "reach")]
+    pub(crate) fn bill_visit(&mut self, id: CallId, (sent, received): (u64, u64)) {
+        let Some(caller) = self.calls.get(id).map(|call| call.caller) else { return };
+        let Some(machine) = self.machines.known_mut(caller) else { return };
+        machine.meters.message_bytes.charge(self.now, received);
+        let air_bytes = &mut machine.usage.air_bytes;
+        *air_bytes = air_bytes.saturating_add(sent.saturating_add(received));
+    }
+
+    /// Notes in a machine's log why a server gave it no answer.
+    #[cfg(feature = "reach")]
+    pub(crate) fn log_visit(&mut self, id: CallId, words: &[u8]) {
+        let Some(call) = self.calls.get(id) else { return };
+        let Request::Visit(Ask::Request { method, url, .. }) = &call.request else { return };
+        let why = String::from_utf8_lossy(words);
+        let message = alloc::format!("{}: {why}", Visit { method, url });
+        let Some(machine) = self.machines.known_mut(call.caller) else { return };
+        self.outbox.log_of(machine, self.now, LogLevel::Warning, message);
     }
 
     /// The keys of this device's machines, then those that were found elsewhere, if any.

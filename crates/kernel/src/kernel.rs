@@ -40,6 +40,8 @@ use crate::storage::Storage;
 use crate::task::{IncomingCall, ReplyTo, Ticket};
 use crate::tenancy::{Tenancy, is_marked_as_trash, placement_before_removal};
 use crate::turn::World;
+#[cfg(feature = "reach")]
+use crate::visit::Visited;
 
 /// The work of [`Kernel::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -503,5 +505,18 @@ impl<F: Flash> Kernel<F> {
                 alloc::format!("the record of machine {slot} can't be read: it is left out");
             self.parts.outbox.log(now, &device, LogLevel::Fault, message);
         }
+    }
+}
+
+#[cfg(feature = "reach")]
+impl Visited {
+    /// Lets the machine that asked go on, and bills it. An answer that nobody waits for any more is dropped.
+    pub fn complete<F: Flash>(self, kernel: &mut Kernel<F>, now: Instant) {
+        let mut exchange = kernel.parts.exchange(now);
+        exchange.bill_visit(self.id, self.traffic);
+        if self.result.is_err() {
+            exchange.log_visit(self.id, &self.words);
+        }
+        exchange.complete_with(self.id, self.result, self.words);
     }
 }

@@ -20,6 +20,8 @@
 extern crate alloc;
 
 mod amend;
+#[cfg(feature = "reach")]
+mod ask;
 mod asleep;
 mod breadcrumb;
 mod bucket;
@@ -60,7 +62,11 @@ mod task;
 mod tenancy;
 mod timer;
 mod turn;
+#[cfg(feature = "reach")]
+mod visit;
 
+#[cfg(feature = "reach")]
+pub use ask::Ask;
 pub use asleep::{NotAsleep, SleepError};
 pub use breadcrumb::{BREADCRUMB_BYTES, Breadcrumb};
 pub use calls::CallId;
@@ -86,3 +92,5 @@ pub use task::{IncomingCall, Standing, Ticket};
 pub use tenancy::{Installation, Tenancy};
 pub use tenure_wire::{LogLevel, NoResult};
 pub use turn::World;
+#[cfg(feature = "reach")]
+pub use visit::{OutgoingVisit, Visited};

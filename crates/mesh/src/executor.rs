@@ -65,6 +65,24 @@ impl<P: Protocol> AnyProtocol for P {
     }
 }
 
+/// A protocol of some type, made and not started yet: see [`crate::Stack::start_prepared`].
+pub struct Prepared {
+    pub(crate) description: &'static Description,
+    protocol: Box<dyn AnyProtocol>,
+}
+
+impl Prepared {
+    /// Prepares a protocol for a stack of any kind.
+    pub fn new<P: Protocol>(protocol: P) -> Self {
+        Self { description: P::DESCRIPTION, protocol: Box::new(protocol) }
+    }
+
+    /// The protocol's number, name and interface.
+    pub fn description(&self) -> &'static Description {
+        self.description
+    }
+}
+
 pub(crate) struct Slot {
     pub(crate) description: &'static Description,
     pub(crate) incarnation: u16,
@@ -118,10 +136,10 @@ impl<Q: Queues, T: Timers> Executor<Q, T> {
     }
 
     /// Puts a protocol in its place and starts it; what has its number is dropped without a word.
-    pub(crate) fn start<P: Protocol>(&mut self, now: Instant, incarnation: u16, protocol: P) {
-        let description = P::DESCRIPTION;
+    pub(crate) fn start(&mut self, now: Instant, incarnation: u16, prepared: Prepared) {
+        let Prepared { description, protocol } = prepared;
         self.slots.retain(|slot| slot.description.number != description.number);
-        self.slots.push(Slot { description, incarnation, protocol: Box::new(protocol) });
+        self.slots.push(Slot { description, incarnation, protocol });
         self.with(now, description.number, |protocol, surroundings| protocol.start(surroundings));
     }
 

@@ -54,6 +54,7 @@ pub use event::{
     Destination, Envelope, Event, Head, Message, Notification, ProtocolNumber, Request, Timer,
     decode, encode,
 };
+pub use executor::Prepared;
 pub use framer::{Framer, FramerConfig};
 pub use host::{HostEvent, Restarted, Undelivered};
 pub use interception::{Covers, Passage, Verdict, Way};

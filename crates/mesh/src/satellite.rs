@@ -12,7 +12,7 @@ use tenure_hal::Instant;
 use crate::NodeId;
 use crate::context::Action;
 use crate::event::{Envelope, Event, ProtocolNumber};
-use crate::executor::Executor;
+use crate::executor::{Executor, Prepared};
 use crate::protocol::{Description, Protocol};
 use crate::queue::{PriorityQueues, Queues};
 use crate::stack::StackConfig;
@@ -94,7 +94,7 @@ impl<Q: Queues, T: Timers> Satellite<Q, T> {
     /// Starts a protocol; the stack must be told of it by [`crate::Stack::attach`].
     pub fn start<P: Protocol>(&mut self, now: Instant, protocol: P) {
         self.incarnations = self.incarnations.wrapping_add(1);
-        self.executor.start(now, self.incarnations, protocol);
+        self.executor.start(now, self.incarnations, Prepared::new(protocol));
         self.gather();
     }
 

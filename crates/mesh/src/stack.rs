@@ -11,7 +11,7 @@ use crate::context::{Action, Context, ReplyRoute};
 use crate::counters::Counters;
 use crate::dispatcher::{Dispatcher, Rejected, SendError};
 use crate::event::{Destination, Envelope, Event, Notification, ProtocolNumber, Request, encode};
-use crate::executor::{Executor, Step, is_for_another};
+use crate::executor::{Executor, Prepared, Step, is_for_another};
 use crate::frame::split_record;
 use crate::host::{HostEvent, Restarted, Undelivered};
 use crate::interception::{Covers, Interception, Passage, Verdict, Way, way_of};
@@ -170,6 +170,12 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         })
     }
 
+    /// The protocol with this number, whatever its type, if it runs in the stack's own executor.
+    pub fn protocol_any(&self, number: ProtocolNumber) -> Option<&dyn Any> {
+        let slot = self.executor.slots.iter().find(|slot| slot.description.number == number)?;
+        Some(&*slot.protocol)
+    }
+
     /// Starts a protocol whose number is free: see [`Self::start`] to replace one.
     ///
     /// # Errors
@@ -188,13 +194,18 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     /// Starts a protocol. One of the same number is stopped first; what waits for that number is
     /// handled by the new one.
     pub fn start<P: Protocol>(&mut self, now: Instant, protocol: P) {
-        let number = P::DESCRIPTION.number;
+        self.start_prepared(now, Prepared::new(protocol));
+    }
+
+    /// Starts a protocol whose type the caller doesn't know, as [`Self::start`] does.
+    pub fn start_prepared(&mut self, now: Instant, prepared: Prepared) {
+        let number = prepared.description.number;
         if self.executor.slot(number).is_some() {
             self.executor.stop(now, number);
             self.apply(now);
         }
         self.incarnations = self.incarnations.wrapping_add(1);
-        self.executor.start(now, self.incarnations, protocol);
+        self.executor.start(now, self.incarnations, prepared);
         self.apply(now);
     }
 

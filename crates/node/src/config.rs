@@ -36,9 +36,15 @@ pub struct Config {
     pub heap: Option<fn() -> HeapUse>,
     /// How many erases the maker of the flash promises for each sector, where the board knows.
     pub flash_erases_rated: Option<u32>,
+    /// Whether the board sends the requests of machines to servers outside.
+    #[cfg(feature = "reach")]
+    pub reaches: bool,
     /// Whether the owner may make experiments with the device's mesh: it runs the protocols for that then.
     #[cfg(feature = "experiments")]
     pub experiments: bool,
+    /// The protocols that the owner's orders may start in experiments.
+    #[cfg(feature = "experiments")]
+    pub protocols: tenure_protocols::plug_in::Registry,
     /// The labels by which the owner's mandates select it; nobody sets them over a network.
     #[cfg(feature = "rollouts")]
     pub labels: Vec<tenure_wire::Label>,
@@ -78,8 +84,12 @@ impl Config {
             log_lines_max: 128,
             heap: None,
             flash_erases_rated: None,
+            #[cfg(feature = "reach")]
+            reaches: false,
             #[cfg(feature = "experiments")]
             experiments: false,
+            #[cfg(feature = "experiments")]
+            protocols: tenure_protocols::plug_in::Registry::default(),
             #[cfg(feature = "rollouts")]
             labels: Vec::new(),
             #[cfg(feature = "reports")]

@@ -110,6 +110,12 @@ impl Directory {
         self.doubted.iter().any(of)
     }
 
+    /// Whether the device that `query` asks for wasn't where its record says.
+    #[cfg(feature = "mesh")]
+    pub(crate) fn is_doubted(&self, query: &Query) -> bool {
+        self.table.find_whenever(query).is_some_and(|entry| self.doubts(entry))
+    }
+
     /// The last record that answers `query`, however old it is.
     pub(crate) fn last_record(&self, query: &Query) -> Option<&Entry> {
         self.table.find_whenever(query)
@@ -206,6 +212,17 @@ impl Directory {
 
     /// Takes a record that the directory found, if it proves itself.
     pub(crate) fn learn(&mut self, revoked: &Revocations, found: Found, time: UnixTime) {
+        self.learn_beside(revoked, found, time, &[]);
+    }
+
+    /// As [`Self::learn`], while machines are `in_use`: the records of their devices make no room.
+    pub(crate) fn learn_beside(
+        &mut self,
+        revoked: &Revocations,
+        found: Found,
+        time: UnixTime,
+        in_use: &[PublicKey],
+    ) {
         let Found { record, seen_at } = found;
         let opened = tenure_directory::read_device(&record);
         if opened.is_none_or(|device| revoked.has_device(&device)) {
@@ -214,7 +231,10 @@ impl Directory {
         let table = &mut self.table;
         let taken = table.accept(record.clone(), seen_at.clone(), time.seconds);
         if taken == Err(Refusal::Full) {
-            let oldest = table.entries().min_by_key(|entry| entry.record.expires_unix_s);
+            let is_in_use = |entry: &Entry| {
+                entry.record.machines.iter().any(|(_, machine)| in_use.contains(machine))
+            };
+            let oldest = table.entries().min_by_key(|it| (is_in_use(it), it.record.expires_unix_s));
             if let Some(device) = oldest.map(|entry| entry.record.enrolment.device.clone()) {
                 table.forget(&device);
             }

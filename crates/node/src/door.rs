@@ -7,6 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
+#[cfg(feature = "reach")]
+use tenure_kernel::{OutgoingVisit, Visited};
 #[cfg(feature = "mesh")]
 use tenure_mesh::{Destination, NodeId, Parcel, Rejected, SatelliteNumber};
 use tenure_wire::Address;
@@ -50,6 +52,9 @@ pub enum Input<'a> {
     /// A device is said to listen at this address on the same network; nobody proved that.
     #[cfg(feature = "discovery")]
     Neighbour(Address),
+    /// The end of a visit to a server outside.
+    #[cfg(feature = "reach")]
+    Visited(Visited),
     /// A call to the device's own machine by whoever holds the device in hand, with the rights of its owner.
     Owner {
         /// Which function.
@@ -114,6 +119,9 @@ pub enum Output {
     /// An event for a protocol of the mesh on an executor of its own.
     #[cfg(feature = "mesh")]
     Parcel(Parcel),
+    /// A visit to a server outside, which ends with [`Input::Visited`].
+    #[cfg(feature = "reach")]
+    Visit(OutgoingVisit),
     /// A notice to show, if anybody watches.
     Notice(Notice),
     /// The device is to start anew, with the firmware that has come; the board hands in a
@@ -134,6 +142,9 @@ pub enum Outlet {
     /// Events for protocols on that executor.
     #[cfg(feature = "mesh")]
     Parcels(SatelliteNumber),
+    /// Visits to servers outside.
+    #[cfg(feature = "reach")]
+    Visits,
     /// Notices.
     Notices,
     /// The wish to start anew.
@@ -194,6 +205,15 @@ pub trait Door {
     fn transmit_frame(&mut self) -> Option<(Destination, Vec<u8>)> {
         match self.give(Outlet::Frames)? {
             Output::Frame { to, bytes } => Some((to, bytes)),
+            _ => None,
+        }
+    }
+
+    /// The next visit to a server outside.
+    #[cfg(feature = "reach")]
+    fn visit(&mut self) -> Option<OutgoingVisit> {
+        match self.give(Outlet::Visits)? {
+            Output::Visit(visit) => Some(visit),
             _ => None,
         }
     }

@@ -74,7 +74,7 @@ impl<F: Flash> Exchange<'_, F> {
     /// Asks for a record in the name of `waiter`.
     pub(crate) fn ask_directory(&mut self, moment: &mut Moment<'_>, query: Query, waiter: Waiter) {
         #[cfg(feature = "mesh")]
-        if self.find_in_mesh(moment, &query) {
+        if self.find_in_mesh(moment, &query, &waiter) {
             return self.record_arrived(moment, waiter, true);
         }
         let asked = self.outbound.queries.iter_mut().find(|(asked, _)| *asked == query);
@@ -234,7 +234,12 @@ impl<F: Flash> Exchange<'_, F> {
     /// had, as the hub is silent or was `asked`: the address in it is a hint, and the session proves the key. A hub
     /// that was away hasn't heard of all devices again when it answers.
     fn record_or_last(&self, moment: &Moment<'_>, query: &Query, asked: bool) -> Option<&Entry> {
-        let last = || self.directory.last_record(query).filter(|_| asked || !self.hub.is_listed());
+        #[cfg(feature = "mesh")]
+        let is_looked_up = self.is_looked_up_anew(moment.now, query);
+        #[cfg(not(feature = "mesh"))]
+        let is_looked_up = false;
+        let last_counts = asked || !(self.hub.is_listed() || is_looked_up);
+        let last = || self.directory.last_record(query).filter(|_| last_counts);
         self.directory.record(self.clock, moment, query).or_else(last)
     }
 

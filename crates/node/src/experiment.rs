@@ -12,23 +12,13 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
-use tenure_mesh::{
-    Declared, Framer, HostEvent, NodeId, PriorityQueues, ProtocolNumber, TimerList, decode, encode,
-};
-use tenure_protocols::aggregation;
+use tenure_mesh::{HostEvent, NodeId, ProtocolNumber, decode};
 use tenure_protocols::babel::Babel;
 use tenure_protocols::broadcast::{Broadcast, Limits};
-use tenure_protocols::experiment::{Catalogue, Experiment, Order, Starter};
+use tenure_protocols::experiment::{Experiment, Order, carry_out};
 use tenure_protocols::flooding::Everything;
-use tenure_protocols::flow_updating::FlowUpdating;
-use tenure_protocols::gap::{self, Gap};
-use tenure_protocols::interface::{
-    Contribute, Directed, LinkUp, LogArrived, Members, Note, Ordered, Summarise,
-};
-use tenure_protocols::limosense::LimoSense;
-use tenure_protocols::membership::Membership;
-use tenure_protocols::network_key::NetworkKey;
-use tenure_protocols::push_sum::PushSum;
+use tenure_protocols::interface::{Contribute, Directed, LinkUp, LogArrived, Note, Ordered};
+use tenure_protocols::plug_in::{Registry, Start};
 use tenure_protocols::reliable::{self, Reliable};
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 use tenure_protocols::topology_control;
@@ -46,7 +36,8 @@ const ANSWER_BYTES_MAX: usize = 48 * 1024;
 /// The shortest time between two rounds of a protocol.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// How an order starts a protocol: the settings in [`Order::Start`].
+/// How an order starts a protocol: the head of the settings in [`Order::Start`]. The protocol's own settings follow it
+/// as text.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The time between rounds, in milliseconds.
@@ -66,54 +57,6 @@ pub enum Value {
     Uptime,
 }
 
-/// Settings as they come to on one node.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Start {
-    interval: Duration,
-    value: f64,
-    /// Whether it is the one by which those aggregations count that need one.
-    has_unit: bool,
-}
-
-type HowToStart = Starter<Framer<NetworkKey>, PriorityQueues, TimerList>;
-
-/// The protocols that orders start and stop, by their names.
-pub fn protocols() -> impl Iterator<Item = (&'static str, ProtocolNumber)> {
-    listed().into_iter().map(|(name, number, _)| (name, number))
-}
-
-fn listed() -> [(&'static str, ProtocolNumber, HowToStart); 5] {
-    fn with(bytes: &[u8], start: impl FnOnce(Start)) -> bool {
-        decode(bytes).map(|(settings, _)| start(settings)).is_some()
-    }
-    fn aggregation(settings: Start) -> aggregation::Config {
-        let Start { interval, value, has_unit } = settings;
-        aggregation::Config { value, has_unit, interval, ..aggregation::Config::default() }
-    }
-    [
-        ("gap", Gap::DESCRIPTION.number, |stack, now, bytes| {
-            with(bytes, |Start { interval, value, .. }| {
-                stack.start(
-                    now,
-                    Gap::new(gap::Config { value, interval, ..gap::Config::default() }),
-                );
-            })
-        }),
-        ("flow-updating", FlowUpdating::DESCRIPTION.number, |stack, now, bytes| {
-            with(bytes, |start| stack.start(now, FlowUpdating::new(aggregation(start))))
-        }),
-        ("limosense", LimoSense::DESCRIPTION.number, |stack, now, bytes| {
-            with(bytes, |start| stack.start(now, LimoSense::new(aggregation(start))))
-        }),
-        ("push-sum", PushSum::DESCRIPTION.number, |stack, now, bytes| {
-            with(bytes, |start| stack.start(now, PushSum::new(aggregation(start))))
-        }),
-        ("membership", Membership::DESCRIPTION.number, |stack, now, bytes| {
-            with(bytes, |start| stack.start(now, Membership::new(start.interval)))
-        }),
-    ]
-}
-
 /// A device's part in experiments.
 pub(crate) struct Experimenting {
     /// The notes of the nodes, this one too, as they were collected last.
@@ -121,6 +64,7 @@ pub(crate) struct Experimenting {
     /// The experiment that was started last and not stopped, and the value that it was given.
     running: Vec<(ProtocolNumber, Value)>,
     note_at: Option<Instant>,
+    registry: Registry,
 }
 
 impl Experimenting {
@@ -129,6 +73,7 @@ impl Experimenting {
         now: Instant,
         owner: VerifyingKey,
         floor: u64,
+        registry: Registry,
         stack: &mut MeshStack,
     ) -> Self {
         stack.start(now, Reliable::new(reliable::Config::default()));
@@ -139,7 +84,7 @@ impl Experimenting {
         let _ = topology_control::put_in_place(stack, now);
         stack.subscribe::<Ordered>();
         stack.subscribe::<LogArrived>();
-        Self { logs: Vec::new(), running: Vec::new(), note_at: None }
+        Self { logs: Vec::new(), running: Vec::new(), note_at: None, registry }
     }
 
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
@@ -199,17 +144,10 @@ impl Experimenting {
             if logs.len() < LOGS_MAX && logs.iter().all(|(node, _)| *node != from) {
                 logs.push((from, log.to_vec()));
             }
-        } else if let Some((_, Some(Some(summary)))) = event.reply::<Summarise>() {
-            let (average, min, max) = (summary.average(), summary.min, summary.max);
-            let count = summary.count;
-            let text = format!("count {count:.3} average {average:.3} min {min} max {max}");
-            note(stack, now, &text);
-        } else if let Some((_, Some(members))) = event.reply::<Members>() {
-            note(stack, now, &format!("members {}", members.len()));
         }
     }
 
-    /// Asks the protocols that run what they have come to, when that is due.
+    /// Notes the figures of the protocols that run, when that is due.
     pub(crate) fn note_progress(&mut self, stack: &mut MeshStack, now: Instant) {
         let uptime = now.as_millis() as f64 / 1000.0;
         if self.note_at.is_none_or(|at| now < at) {
@@ -217,14 +155,16 @@ impl Experimenting {
         }
         self.note_at = (!self.running.is_empty()).then_some(now + NOTE_EVERY);
         for (protocol, value) in &self.running {
-            if *protocol == Membership::DESCRIPTION.number {
-                stack.request(&Members, &[]);
-                continue;
-            }
             if *value == Value::Uptime {
                 stack.request(&Contribute { value: uptime }, &[]);
             }
-            stack.request(&Summarise, &[]);
+            let Some(entry) = self.registry.numbered(*protocol) else { continue };
+            let mut figures: Vec<String> = Vec::new();
+            entry
+                .figures(stack, now, &mut |name, value| figures.push(format!("{name} {value:.3}")));
+            if !figures.is_empty() {
+                note(stack, now, &figures.join(" "));
+            }
         }
     }
 
@@ -240,29 +180,39 @@ impl Experimenting {
             return note(stack, now, "an order isn't carried out: it is of another version");
         };
         let name = |number: ProtocolNumber| {
-            let found = listed().into_iter().find(|(_, listed, _)| *listed == number);
-            found.map_or_else(|| format!("protocol {}", number.0), |(name, ..)| name.to_string())
+            let found = self.registry.numbered(number);
+            found.map_or_else(|| format!("protocol {}", number.0), |entry| entry.name().to_string())
         };
-        let has_unit = ordered.director == stack.node();
+        let node = stack.node();
+        let has_unit = ordered.director == node;
+        let mut prepared = None;
         let (order, text) = match order {
             Order::Start { protocol, settings } => {
-                let Some((settings, [])) = decode::<Settings>(&settings) else {
+                let Some((head, own)) = decode::<Settings>(&settings) else {
                     let text = "a start isn't carried out: its settings are of another version";
                     return note(stack, now, text);
                 };
-                let value = match settings.value {
+                let value = match head.value {
                     Value::Number(value) => value,
                     Value::Machines => machines as f64,
                     Value::Uptime => now.as_millis() as f64 / 1000.0,
                 };
-                let interval = Duration::from_millis(settings.interval_ms.into()).max(INTERVAL_MIN);
-                let mut resolved = Vec::new();
-                encode(&Start { interval, value, has_unit }, &mut resolved);
-                self.running.retain(|(running, _)| *running != protocol);
-                self.running.push((protocol, settings.value));
-                self.note_at = Some(now + NOTE_EVERY);
-                let text = format!("start {} with {value}, every {interval:?}", name(protocol));
-                (Order::Start { protocol, settings: resolved }, text)
+                let interval = Duration::from_millis(head.interval_ms.into()).max(INTERVAL_MIN);
+                let mut text = format!("start {} with {value}, every {interval:?}", name(protocol));
+                let settings = String::from_utf8_lossy(own).into_owned();
+                let started =
+                    Start { node, life: 0, interval, value, has_unit, settings: &settings };
+                match self.registry.numbered(protocol).map(|entry| entry.make(&started)) {
+                    Some(Ok(made)) => prepared = Some(made),
+                    Some(Err(error)) => text = format!("{text}: {error}"),
+                    None => text = format!("{text}: this device doesn't have it"),
+                }
+                if prepared.is_some() {
+                    self.running.retain(|(running, _)| *running != protocol);
+                    self.running.push((protocol, head.value));
+                    self.note_at = Some(now + NOTE_EVERY);
+                }
+                (Order::Start { protocol, settings: Vec::new() }, text)
             }
             Order::Stop { protocol } => {
                 self.running.retain(|(running, _)| *running != protocol);
@@ -274,11 +224,11 @@ impl Experimenting {
             }
             Order::Collect => return,
         };
-        let catalogue = Catalogue(listed().map(|(_, number, start)| (number, start)).into());
-        let mut order_bytes = Vec::new();
-        encode(&order, &mut order_bytes);
-        let done = catalogue.carry_out(stack, now, &order_bytes);
-        if let Order::Start { protocol, .. } = order {
+        let knows = |number| self.registry.numbered(number).is_some();
+        let done = carry_out(stack, now, &order, knows, |_, _| prepared);
+        if let Order::Start { protocol, .. } = order
+            && done
+        {
             // It wasn't there when the links came up.
             let router = stack.protocol::<Babel>();
             let links: Vec<LinkUp> = router.iter().flat_map(|router| router.links()).collect();

@@ -33,6 +33,7 @@ use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 use crate::boot_error::BootError;
 use crate::config::{HeapUse, Owner};
 use crate::identity::{Identity, computed_keys};
+use crate::lookup::Lookup;
 use crate::membership::{MeshStack, RecordsTime};
 use crate::moment::{Moment, Wake};
 use crate::trees::mount_or_format;
@@ -102,6 +103,15 @@ struct Incoming {
     deadline: Instant,
 }
 
+/// A call that a service wants to make, whose device is being looked up until then.
+struct Unplaced {
+    ask: Ask,
+    by: MachineId,
+    answers: IncomingCallHandle,
+    deadline: Instant,
+    until: Instant,
+}
+
 /// A call that a service made in order to answer one.
 struct Asked {
     handle: CallHandle,
@@ -117,6 +127,7 @@ pub struct Leaf<F> {
     endpoint: Endpoint<Place>,
     services: Vec<Offered>,
     mesh: Option<MeshStack>,
+    lookup: Lookup,
     records_time: RecordsTime,
     publish_at: Instant,
     published: Option<(Epoch, Instant)>,
@@ -126,6 +137,7 @@ pub struct Leaf<F> {
     records: u32,
     /// Calls whose caller isn't known yet, and until when they wait.
     waiting: Vec<(Incoming, Instant)>,
+    unplaced: Vec<Unplaced>,
     asked: Vec<Asked>,
     /// Datagrams for the service line.
     line: VecDeque<Vec<u8>>,
@@ -155,7 +167,9 @@ impl<F: Flash> Leaf<F> {
             records: 0,
             services: Vec::new(),
             mesh: None,
+            lookup: Lookup::new(moment.now),
             waiting: Vec::new(),
+            unplaced: Vec::new(),
             asked: Vec::new(),
             line: VecDeque::new(),
             notices: VecDeque::new(),
@@ -249,10 +263,13 @@ impl<F: Flash> Leaf<F> {
         self.attend_to_mesh(moment);
         self.attend_to_sessions(moment);
         self.give_up_on_callers(moment);
+        self.go_on_with_unplaced(moment);
         self.send_all(moment.now);
         let own = self.mesh.as_ref().map(|_| self.publish_at);
         let mesh = self.mesh.as_ref().and_then(|stack| stack.poll_at(moment.now));
-        let waiting = self.waiting.iter().map(|(_, until)| *until).min();
+        let unplaced = self.unplaced.iter().map(|wanted| wanted.until);
+        let waiting = self.waiting.iter().map(|(_, until)| *until).chain(unplaced).min();
+        let own = own.map(|at| at.min(self.lookup.wakes_at()));
         match [own, mesh, waiting, self.endpoint.poll_at()].into_iter().flatten().min() {
             Some(at) if at <= moment.now => Wake::Now,
             Some(at) => Wake::At(at),
@@ -316,20 +333,29 @@ impl<F: Flash> Leaf<F> {
         };
         match outcome {
             Outcome::Done(result) => self.endpoint.reply(moment.now, call.handle, result),
-            Outcome::Ask(ask) => self.ask(moment, &call, ask),
+            Outcome::Ask(ask) => {
+                let (by, answers, deadline) = (call.to, call.handle, call.deadline);
+                let until = deadline.min(moment.now + CALLER_PATIENCE);
+                self.ask(moment, Unplaced { ask, by, answers, deadline, until });
+            }
         }
     }
 
-    /// Makes the call that a service wants answered before it answers `call`.
-    fn ask(&mut self, moment: &mut Moment<'_>, call: &Incoming, ask: Ask) {
-        let (by, answers) = (call.to, call.handle);
-        let Some((key, node, epoch)) = self.find(&ask) else {
+    /// Makes the call that a service wants answered before it answers another, or looks up where to.
+    fn ask(&mut self, moment: &mut Moment<'_>, wanted: Unplaced) {
+        let Unplaced { by, answers, deadline, until, .. } = wanted;
+        let Some((key, node, epoch)) = self.find(&wanted.ask) else {
+            let has_room = self.unplaced.len() < WAITING_MAX && until > moment.now;
+            if has_room && self.look_up(moment.now, &wanted.ask.device) {
+                return self.unplaced.push(wanted);
+            }
             return self.resume(moment.now, by, answers, Err(NoResult::Unreachable));
         };
+        let Ask { function, parameter, .. } = wanted.ask;
         let outgoing = OutgoingCall {
-            function: ask.function,
-            parameter: ask.parameter,
-            deadline: call.deadline.min(moment.now + ASK_PATIENCE),
+            function,
+            parameter,
+            deadline: deadline.min(moment.now + ASK_PATIENCE),
             attempts: ASK_ATTEMPTS,
         };
         let (now, place) = (moment.now, Place::Mesh(node));

@@ -43,6 +43,8 @@ mod lease_time;
 #[cfg(feature = "reports")]
 mod live_log;
 mod log;
+#[cfg(feature = "mesh")]
+mod lookup;
 #[cfg(feature = "rollouts")]
 mod mandated;
 #[cfg(feature = "mesh")]

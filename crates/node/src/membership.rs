@@ -9,7 +9,7 @@ use core::time::Duration;
 use litemap::LiteMap;
 
 use tenure_crypto::{machine_id, sha256};
-use tenure_directory::{open, open_whenever};
+use tenure_directory::{claims, open, open_whenever};
 use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_mesh::{
     Declared, Dispatcher as _, Framer, FramerConfig, NodeId, Satellite, Stack, StackConfig,
@@ -27,6 +27,10 @@ use tenure_wire::{Name, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::identity::Identity;
+use crate::lookup::{Mark, Version};
+
+#[cfg(test)]
+mod tests;
 
 /// The stack of a device's protocols. A board hands it frames and sends what it gives.
 pub type MeshStack = Stack<Framer<NetworkKey>>;
@@ -143,7 +147,8 @@ pub(crate) fn start_stack(
     // The seed of chance: for spreading messages in time, not for keys.
     let seed = node.number() ^ u64::from(boots) << 32;
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
-    let records = MeshRecords::new(owner, limits.records_max, limits.records_bytes_max);
+    let own = key_of(&identity.verifying_key());
+    let records = MeshRecords::new((owner, own), limits.records_max, limits.records_bytes_max);
     stack.start(now, Babel::new(node, boots, limits.router));
     stack.start(now, forwarding_of(identity, limits));
     stack.start(now, Fragmentation::new(limits.fragmentation));
@@ -281,13 +286,23 @@ impl RecordsTime {
 }
 
 /// The records of one owner's devices, each checked when it came.
+///
+/// In a mesh with more devices than there is room for, records of others make room for each other: one that was
+/// looked up for one that was used later, and one that is kept for its keepers' sake for another such. The own record
+/// stays.
 pub(crate) struct MeshRecords {
     owner: VerifyingKey,
+    /// The device's own record.
+    own: RecordKey,
     records_max: usize,
     bytes_max: usize,
+    /// Whether every node has room for the records of all.
+    replicates: bool,
     unix_s: Option<u64>,
     /// Whether a clock told the time, and not others' records, which may be behind.
     is_known: bool,
+    /// Counts uses of records.
+    uses: u32,
     /// Boxed: the map keeps room for more than there are.
     pub(crate) held: LiteMap<RecordKey, Box<Held>>,
 }
@@ -296,14 +311,30 @@ pub(crate) struct MeshRecords {
 pub(crate) struct Held {
     pub(crate) record: DeviceRecord,
     pub(crate) signed: SignedRecord,
+    pub(crate) mark: Mark,
     /// How long it was on the wire: it is held twice, as it came and as it reads.
     bytes: usize,
+    /// Whether this device is one of its keepers.
+    is_kept: bool,
+    /// The number of its last use.
+    used: u32,
 }
 
 impl MeshRecords {
-    fn new(owner: VerifyingKey, records_max: usize, bytes_max: usize) -> Self {
+    fn new((owner, own): (VerifyingKey, RecordKey), records_max: usize, bytes_max: usize) -> Self {
         let held = LiteMap::new();
-        Self { owner, records_max, bytes_max, unix_s: None, is_known: false, held }
+        let (unix_s, is_known) = (None, false);
+        Self {
+            owner,
+            own,
+            records_max,
+            bytes_max,
+            replicates: true,
+            unix_s,
+            is_known,
+            uses: 0,
+            held,
+        }
     }
 
     /// Whether there is room for a record of that length, in the place of an older one if there is one.
@@ -312,6 +343,24 @@ impl MeshRecords {
         let (count, taken) =
             others.fold((0, 0), |(count, taken), (_, held)| (count + 1, taken + 2 * held.bytes));
         count < self.records_max && taken + 2 * bytes <= self.bytes_max
+    }
+
+    /// Makes room for a record of that length, if what may go for it is enough. Kept records leave a quarter of the
+    /// places to others, and go for none of these.
+    fn make_room(&mut self, key: RecordKey, bytes: usize, is_kept: bool) -> bool {
+        while !self.has_room(key, bytes) {
+            let kept = self.held.iter().filter(|(held, it)| it.is_kept && **held != key).count();
+            let kept_max = self.records_max - self.records_max / 4;
+            let takes_kept = kept >= kept_max + usize::from(!is_kept);
+            let may_go = self.held.iter().filter(|(held, it)| {
+                **held != self.own && **held != key && it.is_kept == takes_kept
+            });
+            let Some(oldest) = may_go.min_by_key(|(_, it)| it.used).map(|(held, _)| *held) else {
+                return false;
+            };
+            self.held.remove(&oldest);
+        }
+        true
     }
 
     /// Tells the time by which records expire.
@@ -323,6 +372,79 @@ impl MeshRecords {
             self.held.retain(|_, held| held.record.expires_unix_s >= now);
         }
     }
+
+    /// Tells how many nodes the mesh has, and whether it may be that there is room for the records of all; returns
+    /// whether they replicate from now on.
+    pub(crate) fn tell_nodes(&mut self, nodes: usize, may_have_room: bool) -> bool {
+        let replicates = may_have_room && nodes <= self.records_max;
+        let before = core::mem::replace(&mut self.replicates, replicates);
+        replicates && !before
+    }
+
+    /// The record of the device with the name of that mark, and its version; of several devices the one that was given
+    /// the name last.
+    pub(crate) fn record_of(&self, mark: Mark) -> Option<(RecordKey, Version)> {
+        let of_it = self.held.iter().filter(|(_, held)| held.mark == mark);
+        of_it
+            .map(|(key, held)| (*key, version_of(&held.record)))
+            .max_by_key(|(_, version)| *version)
+    }
+
+    /// The device's own record: its key, the mark of its name, and its version.
+    pub(crate) fn own_record(&self) -> Option<(RecordKey, Mark, Version)> {
+        let held = self.held.get(&self.own)?;
+        Some((self.own, held.mark, version_of(&held.record)))
+    }
+
+    /// Takes note that a record was used.
+    pub(crate) fn touch(&mut self, key: RecordKey) {
+        self.uses = self.uses.saturating_add(1);
+        if let Some(held) = self.held.get_mut(&key) {
+            held.used = self.uses;
+        }
+    }
+
+    /// Takes a record that this device is a keeper of.
+    pub(crate) fn keep(&mut self, key: RecordKey, bytes: &[u8]) {
+        self.take(key, bytes, true);
+    }
+
+    fn take(&mut self, key: RecordKey, bytes: &[u8], is_kept: bool) -> bool {
+        let Ok(signed) = postcard::from_bytes::<SignedRecord>(bytes) else { return false };
+        // Two signatures are checked of one that would be taken.
+        let is_newer = |record: &DeviceRecord| {
+            record.owner == self.owner
+                && key == key_of(&record.enrolment.device_key)
+                && self.version(key).is_none_or(|version| version < record.sequence)
+        };
+        if !claims(&signed).is_some_and(|record| is_newer(&record)) {
+            return false;
+        }
+        let opened = match self.unix_s.filter(|_| self.is_known) {
+            Some(now) => open(&signed, now),
+            None => open_whenever(&signed),
+        };
+        let Ok(record) = opened else { return false };
+        let is_kept = is_kept || self.held.get(&key).is_some_and(|held| held.is_kept);
+        if !self.make_room(key, bytes.len(), is_kept) {
+            return false;
+        }
+        let (mark, bytes) = (Mark::of(&record.enrolment.device), bytes.len());
+        let held = Held { record, signed, mark, bytes, is_kept, used: 0 };
+        self.held.insert(key, Box::new(held));
+        self.touch(key);
+        true
+    }
+}
+
+/// The version of a record among those of its name.
+pub(crate) fn version_of(record: &DeviceRecord) -> Version {
+    (record.enrolment.number, record.sequence)
+}
+
+/// A record as it claims to be; nobody has checked it yet.
+pub(crate) fn claims_of(bytes: &[u8]) -> Option<DeviceRecord> {
+    claims(&postcard::from_bytes(bytes).ok()?)
 }
 
 impl Records for MeshRecords {
@@ -338,20 +460,18 @@ impl Records for MeshRecords {
         Some(self.held.get(&key)?.record.sequence)
     }
 
+    fn room(&self) -> usize {
+        let taken: usize = self.held.values().map(|held| 2 * held.bytes).sum();
+        // Where bytes are short, the length of the next record decides.
+        let is_short = !self.replicates() || taken >= self.bytes_max;
+        if is_short { 0 } else { self.records_max.saturating_sub(self.held.len()) }
+    }
+
+    fn replicates(&self) -> bool {
+        self.replicates
+    }
+
     fn accept(&mut self, key: RecordKey, bytes: &[u8]) -> bool {
-        let Ok(signed) = postcard::from_bytes::<SignedRecord>(bytes) else { return false };
-        let opened = match self.unix_s.filter(|_| self.is_known) {
-            Some(now) => open(&signed, now),
-            None => open_whenever(&signed),
-        };
-        let Ok(record) = opened else { return false };
-        let newer = self.version(key).is_none_or(|version| version < record.sequence);
-        let room = self.has_room(key, bytes.len());
-        let genuine = record.owner == self.owner && key == key_of(&record.enrolment.device_key);
-        if !(genuine && newer && room) {
-            return false;
-        }
-        self.held.insert(key, Box::new(Held { record, signed, bytes: bytes.len() }));
-        true
+        self.take(key, bytes, false)
     }
 }

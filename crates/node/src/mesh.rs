@@ -30,6 +30,7 @@ use crate::doorstep::{Doorstep, Lost, Outside};
 #[cfg(feature = "experiments")]
 use crate::experiment::{Experimenting, takes_no_part};
 use crate::hub::Registration;
+use crate::lookup::Lookup;
 use crate::membership::{
     JoinError, MeshLimits, MeshStack, RECORD_LIFETIME, RecordsTime, Replica, accept_invitation,
     key_of, satellite_of, start_stack,
@@ -48,6 +49,7 @@ pub(crate) struct Mesh {
     published: Option<(Epoch, Instant)>,
     /// The names that some device's record is expected to tell, and until when.
     pub(crate) wanted: Vec<(Query, Instant)>,
+    pub(crate) lookup: Lookup,
     pub(crate) doorstep: Doorstep,
     /// Whether the device stands outside, since the mesh has another key.
     lost: Lost,
@@ -134,7 +136,7 @@ impl Member {
             let Services { identity, kernel, .. } = &mut *ground.services;
             // Where the numbers can't be read, no order counts.
             let floor = identity.orders(kernel.store()).unwrap_or(u64::MAX);
-            Experimenting::start(now, owner, floor, &mut stack)
+            Experimenting::start(now, owner, floor, ground.services.config.protocols, &mut stack)
         });
         let before = self.mesh.take().map(|mesh| (mesh.doorstep.after_change(now), mesh.carrying));
         let (doorstep, carrying) = before.unwrap_or_else(|| (Doorstep::default(), Carrying::new()));
@@ -144,6 +146,7 @@ impl Member {
             experimenting,
             published: None,
             wanted: Vec::new(),
+            lookup: Lookup::new(now),
             doorstep,
             lost: Lost::default(),
             next_key: None,
@@ -331,6 +334,7 @@ impl Member {
         mesh.stack.act::<Replica, _>(moment.now, |replica, _| {
             replica.records_mut().tell_time(unix_s, is_known);
         });
+        mesh.lookup.attend(&mut mesh.stack, moment.now);
         mesh.stack.poll(moment.now);
     }
 
@@ -371,6 +375,7 @@ impl Member {
         #[cfg(feature = "experiments")]
         let own = own.chain(notes);
         let next_key = mesh.next_key.iter().map(|(at, _)| *at);
+        let own = own.chain([mesh.lookup.wakes_at()]);
         own.chain(wanted).chain(next_key).chain(mesh.carrying.wakes_at()).min()
     }
 

@@ -379,6 +379,8 @@ impl Meter {
         let air_bytes = services.endpoint.take_sent_bytes(&id);
         let latest_ms = self.latest.ms(moment.now);
         let ledger = self.ledgers.get_mut(&id)?;
+        // The kernel counted what went to servers outside.
+        let air_bytes = used.air_bytes.saturating_add(air_bytes);
         ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
         let until = core::mem::replace(&mut ledger.until, moment.now);
         let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());

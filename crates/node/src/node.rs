@@ -5,13 +5,17 @@ mod control;
 mod report;
 
 use alloc::boxed::Box;
+#[cfg(feature = "reach")]
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_boot::LogError;
 use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant, Peripheral, Retained, UnixTime};
-use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, World};
+use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, MachineInfo, Ran, World};
+#[cfg(feature = "reach")]
+use tenure_kernel::{OutgoingVisit, Visited};
 #[cfg(feature = "mesh")]
 use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 #[cfg(feature = "mesh")]
@@ -42,7 +46,7 @@ use crate::mandated::{Director, Mandated};
 #[cfg(feature = "mesh")]
 use crate::membership::{JoinError, MeshStack, introduce};
 #[cfg(feature = "mesh")]
-use crate::mesh::{Ground, Member};
+use crate::mesh::{Ground, Member, Mesh};
 use crate::meter::Meter;
 use crate::moment::{Moment, Wake};
 #[cfg(feature = "discovery")]
@@ -93,6 +97,9 @@ pub struct Node<F> {
     #[cfg(feature = "reports")]
     live_log: LiveLog,
     peripherals: Peripherals,
+    /// Questions of machines to servers outside, until the board takes them.
+    #[cfg(feature = "reach")]
+    visits: VecDeque<OutgoingVisit>,
     log: Log,
     calibration: Calibration,
     rhythm: Rhythm,
@@ -160,6 +167,8 @@ impl<F: Flash> Node<F> {
             #[cfg(feature = "reports")]
             live_log: LiveLog::new(config.shares_log, moment.now),
             peripherals: Peripherals::default(),
+            #[cfg(feature = "reach")]
+            visits: VecDeque::new(),
             log: Log::new(config.log_lines_max, identity.boots),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
@@ -249,6 +258,11 @@ impl<F: Flash> Node<F> {
     /// The device's owner.
     pub fn owner(&self) -> Owner {
         self.services.config.owner
+    }
+
+    /// The machines of this device, without those in the trash.
+    pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.services.kernel.machines()
     }
 
     /// Whether the owner has given this device its name.
@@ -517,6 +531,8 @@ impl<F: Flash> Node<F> {
             match effect {
                 Effect::Call(call) => self.exchange().route(moment, call),
                 Effect::Resolve { id, target } => self.exchange().resolve(moment, id, target),
+                #[cfg(feature = "reach")]
+                Effect::Visit(visit) => self.visit(moment.now, visit),
                 Effect::Secret { id, tenant, name } => {
                     secrets::read(&mut self.services, moment, id, &tenant, &name);
                 }
@@ -541,6 +557,19 @@ impl<F: Flash> Node<F> {
                 }
             }
         }
+    }
+
+    /// Has the board ask a server outside, if it does that.
+    #[cfg(feature = "reach")]
+    fn visit(&mut self, now: Instant, visit: OutgoingVisit) {
+        if self.services.config.reaches {
+            self.visits.push_back(visit);
+            return;
+        }
+        let words = b"this device reaches no servers".to_vec();
+        let result = Err(NoResult::Unreachable);
+        let unreached = Visited { id: visit.id, result, words, traffic: (0, 0) };
+        unreached.complete(&mut self.services.kernel, now);
     }
 
     /// Lends the parts that leases concern.
@@ -622,6 +651,11 @@ impl<F: Flash> Door for Node<F> {
             Input::Checkpoint => self.checkpoint(moment),
             #[cfg(feature = "discovery")]
             Input::Neighbour(address) => self.neighbours.hear(moment.now, address),
+            #[cfg(feature = "reach")]
+            Input::Visited(visited) => {
+                visited.complete(&mut self.services.kernel, moment.now);
+                self.next_wake = Wake::Now;
+            }
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]
@@ -669,6 +703,8 @@ impl<F: Flash> Door for Node<F> {
                 let is_due = self.firmware.restart_at().is_some_and(|at| at <= self.now);
                 return is_due.then_some(Output::Restart);
             }
+            #[cfg(feature = "reach")]
+            Outlet::Visits => return self.visits.pop_front().map(Output::Visit),
             Outlet::Bedtime => return self.wants_to_sleep().map(Output::Bedtime),
         }
         .map(|(to, bytes)| Output::Datagram { to, bytes })
@@ -716,6 +752,10 @@ impl<F: Flash> Node<F> {
                     }
                     Port::RECORD_WANTED => {
                         introduce(&mut mesh.stack, &identity.verifying_key(), arrived.from);
+                    }
+                    Port::LOOKUP => {
+                        let Mesh { lookup, stack, .. } = mesh;
+                        lookup.hear(stack, moment.now, arrived.from, datagram);
                     }
                     Port::JOINING => {
                         let (owner, note) = (&config.owner.verifying_key, (arrived.from, datagram));

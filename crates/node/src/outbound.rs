@@ -109,6 +109,16 @@ impl Outbound {
         self.under_way.iter()
     }
 
+    /// The machines elsewhere that are being called.
+    #[cfg(feature = "mesh")]
+    pub(crate) fn called(&self) -> Vec<PublicKey> {
+        let called = self.under_way.values().filter_map(|purpose| match purpose {
+            Purpose::Machine { to, .. } => Some(*to),
+            _ => None,
+        });
+        called.collect()
+    }
+
     pub(crate) fn insert(&mut self, handle: CallHandle, purpose: Purpose) {
         self.under_way.insert(handle, purpose);
     }

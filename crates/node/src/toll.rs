@@ -1,5 +1,5 @@
-//! The costs of strangers and tenants in a span of time, beyond all budgets of machines: signatures to
-//! verify, and changes of secrets.
+//! The costs of strangers, tenants and other devices in a span of time, beyond all budgets of machines: signatures to
+//! verify, changes of secrets, answers about records.
 
 use core::time::Duration;
 use litemap::LiteMap;
@@ -111,6 +111,12 @@ impl<K: Ord + Clone> Toll<K> {
         self.make_room(now, payer);
         self.by_payer.insert(payer.clone(), paid(own));
         Ok(())
+    }
+
+    /// How many payers are remembered.
+    #[cfg(test)]
+    pub(crate) fn payers(&self) -> usize {
+        self.by_payer.len()
     }
 
     /// Forgets payers who have all their tokens again, and if those are too few the one who has paid least

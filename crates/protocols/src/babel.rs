@@ -4,7 +4,7 @@
 //!                 first hello                hello that lists this node
 //!   neighbour:  ───────────────▶ heard ──────────────────────────────▶ usable
 //!                                  ▲     hellos missed, or a packet not taken and  │
-//!                                  │     no sign of life within 300 ms             │
+//!                                  │     no acknowledgment within 300 ms           │
 //!                                  └────────────────────────────────────────────────┘
 //!                                  │ yet more hellos missed: forgotten
 //!
@@ -16,12 +16,13 @@
 //! ```
 //!
 //! From the RFC come the feasibility condition (§3.5.1), sequence numbers and requests for newer ones
-//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Five things differ, and
-//! make it no speaker of Babel's own packets:
+//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A), acknowledgments (§3.3). Five
+//! things differ, and make it no speaker of Babel's own packets:
 //! - **Tables are kept equal by version.** A node numbers the lines that it tells; a hello says the
 //!   latest number, and a neighbour that misses some asks for them. So nothing is repeated in case it
 //!   was lost, where Babel sends its whole table every few seconds (§3.7.1), and what was lost is
-//!   there a moment later instead of at the next full update.
+//!   there a moment later instead of at the next full update. A digest in hellos shows that the tables are equal,
+//!   so what somebody invented doesn't stay.
 //! - **A sequence number begins with the boot** of its destination, and a way leads over one life of
 //!   each node, from boot to boot: [`Routed::life`] says which of the next hop's. So who lost its
 //!   feasibility distances in a reboot closes no loop, though others still count on what it told before.
@@ -38,6 +39,7 @@
 //!
 //! Invariant: next hops never form a loop, whatever is lost or restarts; [`table`] says why.
 
+mod acknowledgments;
 mod demand;
 mod hellos;
 mod link;
@@ -117,6 +119,8 @@ pub struct Hello {
     pub version: u32,
     /// My own sequence number, if I am a destination and it is one of this boot.
     pub number: Option<u32>,
+    /// The digest of my table, if that is what was sent up to `version`.
+    pub digest: Option<[u8; 2]>,
     /// Whether those that I hear follow.
     pub lists: bool,
 }
@@ -138,6 +142,19 @@ pub struct Update {
 pub struct Missing {
     after: u32,
     to: u32,
+}
+
+/// Answer this with an [`Acknowledgment`] of the same number (§4.6.3).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct AcknowledgmentRequest {
+    number: u16,
+}
+
+/// The request of that number came (§4.6.4). It is for one neighbour, as the request was: so it shows that the link
+/// carries both ways what is for one alone.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Acknowledgment {
+    number: u16,
 }
 
 /// I need a way to `destination` by a sequence number as new as that (§4.6.11).
@@ -201,6 +218,8 @@ pub struct Babel {
     /// The neighbours that asked for lines: after which version, and up to which.
     asked: Vec<Asked>,
     chase_at: Option<Instant>,
+    /// How many neighbours were asked for acknowledgments, modulo 2¹⁶.
+    requests: u16,
     wants: LiteMap<NodeId, Wanted>,
     demand: Demand,
     /// The searches of others, by destination.
@@ -211,7 +230,10 @@ pub struct Babel {
 
 tenure_mesh::protocol! {
     Babel = 0x20, "babel";
-    messages { Hello = 1, Update = 2, Missing = 3, Want = 4, Search = 5, Found = 6 }
+    messages {
+        Hello = 1, Update = 2, Missing = 3, Want = 4, Search = 5, Found = 6,
+        AcknowledgmentRequest = 7, Acknowledgment = 8
+    }
     timers { Beat = 1, Flush = 2, Chase = 3 }
     serves { Route }
     hears { LinkDoubted, LinkFailing, NextHopRated }
@@ -242,6 +264,7 @@ impl Babel {
             flush_news: News::None,
             asked: Vec::new(),
             chase_at: None,
+            requests: 0,
             wants: LiteMap::new(),
             demand: Demand::default(),
             searches: LiteMap::new(),

@@ -5,7 +5,7 @@
 //! order counts if the deployment's owner signed it and it is newer than the last about the same
 //! protocol or link: one that comes late, because it had to be repaired, isn't lost by those that
 //! overtook it. An order spreads by [`PublishReliably`]; what it says is the host's business, which alone can make protocols:
-//! [`Order`] is the usual form, [`Catalogue`] carries it out.
+//! [`Order`] is the usual form, [`carry_out`] does it.
 //!
 //! ```text
 //!      signed, and newer of its kind: Ordered
@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context as Purpose, SigningKey, verify};
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Awaits, Context, Dispatcher, Hears, NodeId, Protocol, ProtocolNumber, Question, Queues, Serves,
-    Stack, Timers, decode, encode,
+    Awaits, Context, Dispatcher, Hears, NodeId, Prepared, Protocol, ProtocolNumber, Question,
+    Queues, Serves, Stack, Timers, decode, encode,
 };
 use tenure_wire::{Signature, VerifyingKey};
 
@@ -226,34 +226,32 @@ impl Awaits<PublishReliably> for Experiment {}
 
 impl Awaits<SendReliably> for Experiment {}
 
-/// A function that starts a protocol with settings; `false` if they mean nothing to it.
-pub type Starter<D, Q, T> = fn(&mut Stack<D, Q, T>, Instant, &[u8]) -> bool;
-
-/// The protocols that a host lets an experiment start, with how to make them.
-pub struct Catalogue<D, Q, T>(pub Vec<(ProtocolNumber, Starter<D, Q, T>)>);
-
-impl<D: Dispatcher, Q: Queues, T: Timers> Catalogue<D, Q, T> {
-    /// Carries out the order in the body of an [`Ordered`]; `false` if it can't be.
-    pub fn carry_out(&self, stack: &mut Stack<D, Q, T>, now: Instant, body: &[u8]) -> bool {
-        let Some((order, _)) = decode::<Order>(body) else { return false };
-        let node = stack.node();
-        match order {
-            Order::Start { protocol, settings } => {
-                let starter = self.0.iter().find(|(number, _)| *number == protocol);
-                starter.is_some_and(|(_, start)| start(stack, now, &settings))
-            }
-            Order::Stop { protocol } => {
-                let listed = self.0.iter().any(|(number, _)| *number == protocol);
-                listed && stack.stop(now, protocol)
-            }
-            Order::Shape { one, other, lost_permille } => {
-                let neighbour = if node == one { other } else { one };
-                if node == one || node == other {
-                    stack.request(&Shape { neighbour, lost_permille }, &[]);
-                }
-                true
-            }
-            Order::Collect => true,
+/// Carries out an order. `knows` says which protocols the host lets an experiment start and stop; `prepare` makes
+/// one from the settings in the order, or returns `None` if they mean nothing to it. Returns whether it is done.
+pub fn carry_out<D: Dispatcher, Q: Queues, T: Timers>(
+    stack: &mut Stack<D, Q, T>,
+    now: Instant,
+    order: &Order,
+    knows: impl Fn(ProtocolNumber) -> bool,
+    prepare: impl FnOnce(ProtocolNumber, &[u8]) -> Option<Prepared>,
+) -> bool {
+    let node = stack.node();
+    match order {
+        Order::Start { protocol, settings } => {
+            let prepared = Some(*protocol).filter(|number| knows(*number));
+            let prepared = prepared.and_then(|number| prepare(number, settings));
+            let is_prepared = prepared.is_some();
+            prepared.into_iter().for_each(|prepared| stack.start_prepared(now, prepared));
+            is_prepared
         }
+        Order::Stop { protocol } => knows(*protocol) && stack.stop(now, *protocol),
+        Order::Shape { one, other, lost_permille } => {
+            let neighbour = if node == *one { *other } else { *one };
+            if node == *one || node == *other {
+                stack.request(&Shape { neighbour, lost_permille: *lost_permille }, &[]);
+            }
+            true
+        }
+        Order::Collect => true,
     }
 }

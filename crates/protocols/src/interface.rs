@@ -203,6 +203,8 @@ impl Port {
     pub const RECORD_WANTED: Self = Self(9);
     /// The messages of members about strangers that knock.
     pub const JOINING: Self = Self(10);
+    /// The messages of members about records that they keep for each other.
+    pub const LOOKUP: Self = Self(11);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }

@@ -40,6 +40,7 @@ pub mod mass;
 pub mod membership;
 pub mod network_key;
 mod oldest;
+pub mod plug_in;
 pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;

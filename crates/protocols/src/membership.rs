@@ -54,6 +54,11 @@ impl Membership {
     pub fn new(period: Duration) -> Self {
         Self { period, members: BTreeMap::new() }
     }
+
+    /// How many members are known.
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
 }
 
 impl Protocol for Membership {

@@ -15,6 +15,9 @@
 //!
 //!  A version that isn't genuine, or not in force, is refused, and not asked for again for a while.
 //! ```
+//!
+//! A table has room for so many records. A full one asks for newer versions of its own records alone, and its
+//! summaries don't claim to be whole, so that nobody takes a record for missing there.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -43,9 +46,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const ASK_SPREAD: Duration = Duration::from_millis(100);
 /// The most refused records that are remembered, and the most that others seem to refuse.
 const REFUSED_MAX: usize = 16;
-/// How often in one longest interval it is hurried for the same version that others lack: they may
-/// refuse it.
+/// The most of them that one neighbour's summaries fill, so that promises which aren't kept leave room for others.
+const ASKED_OF_ONE_MAX: usize = ASKED_MAX / 2;
+/// How often in one longest interval it is hurried for the same version that somebody lacks: it may be refused, or not
+/// exist.
 const HURRIES_MAX: u8 = 40;
+/// The same for all versions together: names without end are no reason to hurry without end.
+const HURRIES_IN_ALL_MAX: u8 = 120;
 
 /// The set of records that replicates.
 pub trait Records: Send + 'static {
@@ -57,6 +64,15 @@ pub trait Records: Send + 'static {
 
     /// The version of a record that is here.
     fn version(&self, key: RecordKey) -> Option<u64>;
+
+    /// How many records that aren't here would be taken.
+    fn room(&self) -> usize;
+
+    /// Whether there are so few records that every node has room for all: then they replicate. Otherwise nothing is
+    /// said of them here, and only newer versions of those that are here are asked for.
+    fn replicates(&self) -> bool {
+        true
+    }
 
     /// Takes a record if it is genuine and newer than what is here; says whether it did.
     fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool;
@@ -72,6 +88,10 @@ impl Records for () {
 
     fn version(&self, _: RecordKey) -> Option<u64> {
         None
+    }
+
+    fn room(&self) -> usize {
+        0
     }
 
     fn accept(&mut self, _: RecordKey, _: &[u8]) -> bool {
@@ -105,20 +125,30 @@ impl Default for Config {
 pub struct ReplicatedRecords<R> {
     records: R,
     trickle: Trickle,
-    /// Which version of which record, and when.
-    asked: Vec<(RecordKey, u64, Instant)>,
-    /// The same of those that came and weren't taken, oldest first.
+    asked: Vec<Asked>,
+    /// Versions that came and weren't taken, and when, oldest first.
     refused: Vec<(RecordKey, u64, Instant)>,
-    /// Versions that others lacked lately, since when, and how often that was a reason to hurry.
+    /// Versions that others or this node lacked lately, since when, and how often that was a reason to hurry.
     lacked: Vec<(RecordKey, u64, Instant, u8)>,
+    /// Since when hurries are counted, and how many there were.
+    hurries: (Instant, u8),
     refusal_lasts: Duration,
     turn: usize,
+}
+
+/// A version that a neighbour was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    key: RecordKey,
+    version: u64,
+    at: Instant,
+    neighbour: NodeId,
 }
 
 /// The sender's records: [`ENTRY_BYTES`] per record follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    /// Whether these are all.
+    /// Whether these are all, and others would be taken.
     whole: bool,
 }
 
@@ -148,7 +178,8 @@ impl<R: Records> ReplicatedRecords<R> {
         let trickle = Trickle::new(config.interval_min, config.interval_max, config.enough);
         let refusal_lasts = config.interval_max;
         let (asked, refused, lacked) = (Vec::new(), Vec::new(), Vec::new());
-        Self { records, trickle, asked, refused, lacked, refusal_lasts, turn: 0 }
+        let hurries = (Instant::BOOT, 0);
+        Self { records, trickle, asked, refused, lacked, hurries, refusal_lasts, turn: 0 }
     }
 
     /// The records that are here.
@@ -168,12 +199,24 @@ impl<R: Records> ReplicatedRecords<R> {
         }
     }
 
+    /// Says soon what there is: others may take it now.
+    pub fn spread(&mut self, context: &mut Context<'_, Self>) {
+        self.begin_anew(context);
+    }
+
     fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
         self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 
-    /// Whether others' lack of a version is a reason to hurry once more.
+    /// Whether the lack of a version, here or elsewhere, is a reason to hurry once more.
     fn hurries_for(&mut self, key: RecordKey, version: u64, now: Instant) -> bool {
+        if now.since(self.hurries.0) >= self.refusal_lasts {
+            self.hurries = (now, 0);
+        }
+        self.hurries.1 = self.hurries.1.saturating_add(1);
+        if self.hurries.1 > HURRIES_IN_ALL_MAX {
+            return false;
+        }
         self.lacked.retain(|(_, _, since, _)| now.since(*since) < self.refusal_lasts);
         let mut known = self.lacked.iter_mut();
         if let Some((.., times)) = known.find(|it| it.0 == key && it.1 == version) {
@@ -187,28 +230,33 @@ impl<R: Records> ReplicatedRecords<R> {
         true
     }
 
-    /// Asks `neighbour` for what of `theirs` is newer; says whether anything is.
+    /// Asks `neighbour` for what of `theirs` is newer and has room; returns one of these versions.
     fn ask_for(
         &mut self,
         neighbour: NodeId,
         theirs: &[(RecordKey, u64)],
         context: &mut Context<'_, Self>,
-    ) -> bool {
+    ) -> Option<(RecordKey, u64)> {
         let now = context.now();
-        self.asked.retain(|(.., at)| now.since(*at) < PATIENCE);
+        self.asked.retain(|asked| now.since(asked.at) < PATIENCE);
         self.refused.retain(|(.., at)| now.since(*at) < self.refusal_lasts);
-        let newer = |(key, version): &&(RecordKey, u64)| {
-            let refused = self.refused.iter();
-            self.records.version(*key).is_none_or(|ours| ours < *version)
-                && !refused.map(|(key, version, _)| (key, version)).any(|it| it == (key, version))
-        };
+        let is_new = |asked: &&Asked| self.records.version(asked.key).is_none();
+        let mut room = self.records.room().saturating_sub(self.asked.iter().filter(is_new).count());
+        let mut of_one = self.asked.iter().filter(|asked| asked.neighbour == neighbour).count();
         let mut body = Vec::new();
-        let mut any = false;
-        for (key, version) in theirs.iter().filter(newer) {
-            any = true;
-            let asked = self.asked.iter().any(|(it, ..)| it == key);
-            if !asked && self.asked.len() < ASKED_MAX {
-                self.asked.push((*key, *version, now));
+        let mut newer = None;
+        for (key, version) in theirs {
+            let ours = self.records.version(*key);
+            let is_newer = ours.map_or(room > 0, |ours| ours < *version);
+            if !is_newer || self.refused.iter().any(|it| it.0 == *key && it.1 == *version) {
+                continue;
+            }
+            newer = newer.or(Some((*key, *version)));
+            let is_asked = self.asked.iter().any(|asked| asked.key == *key);
+            if !is_asked && self.asked.len() < ASKED_MAX && of_one < ASKED_OF_ONE_MAX {
+                of_one += 1;
+                room = room.saturating_sub(usize::from(ours.is_none()));
+                self.asked.push(Asked { key: *key, version: *version, at: now, neighbour });
                 body.extend_from_slice(&key.0);
             }
         }
@@ -217,7 +265,7 @@ impl<R: Records> ReplicatedRecords<R> {
             let patience = context.random().below_span(ASK_SPREAD);
             context.transmit(&Wanted, Outgoing { to, patience, body: &body });
         }
-        any
+        newer
     }
 }
 
@@ -229,13 +277,14 @@ impl<R: Records> Protocol for ReplicatedRecords<R> {
 
 impl<R: Records> Expires<Say> for ReplicatedRecords<R> {
     fn expire(&mut self, _: Say, context: &mut Context<'_, Self>) {
-        if !self.trickle.has_something_to_say() {
+        if !self.trickle.has_something_to_say() || !self.records.replicates() {
             return;
         }
         let mut entries = Vec::new();
         self.records.each(&mut |key, version| entries.push((key, version)));
         let room = context.payload_bytes_max().saturating_sub(8) / ENTRY_BYTES;
-        let whole = entries.len() <= room;
+        let is_whole = entries.len() <= room;
+        let whole = is_whole && self.records.room() > 0;
         let count = entries.len().min(room);
         let mut body = Vec::with_capacity(count * ENTRY_BYTES);
         for at in 0..count {
@@ -243,7 +292,7 @@ impl<R: Records> Expires<Say> for ReplicatedRecords<R> {
             body.extend_from_slice(&key.0);
             body.extend_from_slice(&version.to_le_bytes());
         }
-        self.turn = if whole { 0 } else { (self.turn + count) % entries.len() };
+        self.turn = if is_whole { 0 } else { (self.turn + count) % entries.len() };
         context.transmit(&Summary { whole }, Outgoing { body: &body, ..Outgoing::default() });
     }
 }
@@ -268,8 +317,10 @@ impl<R: Records> Handles<Summary> for ReplicatedRecords<R> {
         };
         // A heap sorts in a tenth of the flash that a slice's own sort takes.
         let theirs = entries.iter().map(entry).collect::<BinaryHeap<_>>().into_sorted_vec();
-        let we_lack = self.ask_for(reception.from, &theirs, context);
-        let mut lacked = Vec::new();
+        let mut lacked = Vec::from_iter(self.ask_for(reception.from, &theirs, context));
+        if !self.records.replicates() {
+            return;
+        }
         self.records.each(&mut |key, version| {
             let theirs = theirs.binary_search_by_key(&key, |it| it.0).map(|at| theirs[at].1);
             let they_lack = match theirs {
@@ -281,9 +332,8 @@ impl<R: Records> Handles<Summary> for ReplicatedRecords<R> {
             }
         });
         let now = context.now();
-        let hurries = |(key, version): &(RecordKey, u64)| self.hurries_for(*key, *version, now);
-        let they_lack = lacked.iter().map(hurries).fold(false, |any, hurries| any | hurries);
-        if we_lack || they_lack {
+        // One summary is one reason to hurry.
+        if lacked.iter().any(|(key, version)| self.hurries_for(*key, *version, now)) {
             self.begin_anew(context);
         } else {
             self.trickle.heard_the_same();
@@ -317,12 +367,12 @@ impl<R: Records> Hears<DatagramArrived> for ReplicatedRecords<R> {
             return;
         };
         let key = RecordKey(*key);
-        let asked = self.asked.iter().position(|(asked, ..)| *asked == key);
+        let asked = self.asked.iter().position(|asked| asked.key == key);
         let asked = asked.map(|at| self.asked.swap_remove(at));
         if self.records.accept(key, record) {
             context.tell(&RecordArrived { key }, &[]);
             self.begin_anew(context);
-        } else if let Some((_, version, _)) = asked
+        } else if let Some(Asked { version, .. }) = asked
             && self.records.version(key).is_none_or(|ours| ours < version)
         {
             if self.refused.len() >= REFUSED_MAX {

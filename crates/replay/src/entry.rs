@@ -1,12 +1,15 @@
 //! The entries of a record, as they lie in its file: each is a length of four bytes and so many bytes of postcard.
 
+use core::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tenure_crypto::sha256;
 use tenure_hal::{Instant, UnixTime};
+use tenure_kernel::{CallId, Visited};
 use tenure_mesh::NodeId;
 use tenure_node::{Input, Moment, Outlet, Output, Taken};
-use tenure_wire::Address;
 use tenure_wire::control::Function;
+use tenure_wire::{Address, NoResult};
 
 /// The start of a record. Its last byte is the version of the entries behind it.
 pub(crate) const MAGIC: [u8; 8] = *b"tenurtp\x01";
@@ -81,6 +84,7 @@ pub(crate) enum Noted<'a> {
     WillSleepUntil(u64),
     FallAsleep,
     Neighbour(Address),
+    Visited { id: u32, result: Result<Option<Vec<u8>>, u8>, words: Vec<u8>, traffic: (u64, u64) },
 }
 
 impl<'a> Noted<'a> {
@@ -102,6 +106,10 @@ impl<'a> Noted<'a> {
             Input::WillSleepUntil(until) => Self::WillSleepUntil(until.as_micros()),
             Input::FallAsleep => Self::FallAsleep,
             Input::Neighbour(address) => Self::Neighbour(address.clone()),
+            Input::Visited(Visited { id, result, words, traffic }) => {
+                let result = result.clone().map_err(NoResult::code);
+                Self::Visited { id: id.0, result, words: words.clone(), traffic: *traffic }
+            }
         })
     }
 
@@ -123,6 +131,10 @@ impl<'a> Noted<'a> {
             Self::WillSleepUntil(until_us) => Input::WillSleepUntil(Instant::from_micros(until_us)),
             Self::FallAsleep => Input::FallAsleep,
             Self::Neighbour(address) => Input::Neighbour(address),
+            Self::Visited { id, result, words, traffic } => {
+                let result = result.map_err(|code| NoResult::from_code(code, Duration::ZERO));
+                Input::Visited(Visited { id: CallId(id), result, words, traffic })
+            }
         })
     }
 }
@@ -135,6 +147,7 @@ pub(crate) enum NotedOutlet {
     Notices,
     Restart,
     Bedtime,
+    Visits,
 }
 
 impl NotedOutlet {
@@ -147,6 +160,7 @@ impl NotedOutlet {
             Outlet::Notices => Self::Notices,
             Outlet::Restart => Self::Restart,
             Outlet::Bedtime => Self::Bedtime,
+            Outlet::Visits => Self::Visits,
         })
     }
 
@@ -157,6 +171,7 @@ impl NotedOutlet {
             Self::Notices => Outlet::Notices,
             Self::Restart => Outlet::Restart,
             Self::Bedtime => Outlet::Bedtime,
+            Self::Visits => Outlet::Visits,
         }
     }
 }

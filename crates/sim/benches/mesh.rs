@@ -6,6 +6,7 @@
 //! this program, so that it doesn't matter what else it does.
 
 use serde_json::json;
+use tenure_protocols::plug_in::Registry;
 use tenure_sim::mesh::{
     Aggregation, Broadcasting, Metrics, Options, Outcome, Router, Scenario, run,
 };
@@ -16,6 +17,7 @@ const WATCHED: Options = Options {
     records: false,
     prints: false,
     defect: None,
+    registry: Registry::OWN,
 };
 
 /// When the member of `hole.toml` turns bad.

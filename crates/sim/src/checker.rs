@@ -385,7 +385,9 @@ impl Checker {
             let meant = target
                 .split_once('@')
                 .map_or(self.name(place).to_string(), |(_, on)| on.to_string());
-            run.number == number && meant == self.name(run.device)
+            let name = self.name(run.device);
+            let is_meant = meant.strip_suffix('*').map_or(meant == name, |it| name.starts_with(it));
+            run.number == number && is_meant
         });
         if !(was_open && right) {
             let what = format!("call {id:016x} to {target} got {number}; it ran as {run:?}");
@@ -516,7 +518,9 @@ impl Machine {
 /// The machine that a machine of this role calls, if any.
 pub(crate) fn calling(role: &Role) -> Option<&Calling> {
     match role {
-        Role::Straight(calling) | Role::Queueing { calling, .. } => Some(calling),
+        Role::Straight(calling) | Role::Round { calling, .. } | Role::Queueing { calling, .. } => {
+            Some(calling)
+        }
         _ => None,
     }
 }

@@ -105,6 +105,31 @@ const STRAIGHT: &str = r#"
       (br $again)))
 "#;
 
+/// Writes the number of the next device behind the target's name, and returns how long that is.
+const AIM: &str = r#"
+  (global $at (mut i32) (i32.const {own}))
+  (func $next
+    (global.set $at (i32.rem_u (i32.add (global.get $at) (i32.const 1)) (i32.const {count}))))
+  (func $aim (result i32) (local $left i32) (local $length i32) (local $place i32)
+    (call $next)
+    (if (i32.eq (global.get $at) (i32.const {own})) (then (call $next)))
+    (local.set $length (i32.const {prefix}))
+    (local.set $left (global.get $at))
+    (loop $digit
+      (local.set $length (i32.add (local.get $length) (i32.const 1)))
+      (local.set $left (i32.div_u (local.get $left) (i32.const 10)))
+      (br_if $digit (local.get $left)))
+    (local.set $left (global.get $at))
+    (local.set $place (i32.add (i32.const 1024) (local.get $length)))
+    (loop $digit
+      (local.set $place (i32.sub (local.get $place) (i32.const 1)))
+      (i32.store8 (local.get $place)
+        (i32.add (i32.const 48) (i32.rem_u (local.get $left) (i32.const 10))))
+      (local.set $left (i32.div_u (local.get $left) (i32.const 10)))
+      (br_if $digit (local.get $left)))
+    (local.get $length))
+"#;
+
 /// Keeps calls in the queue and goes on from their callbacks.
 const QUEUEING: &str = r#"
   (data (i32.const 1200) "okayfail")
@@ -259,6 +284,15 @@ fn text(role: &Role) -> String {
     let body = match role {
         Role::Counter => COUNTER.to_string(),
         Role::Straight(calling) => addressed(STRAIGHT, calling),
+        Role::Round { calling, own, count } => {
+            let prefix = calling.target.trim_end_matches('*');
+            let aim = AIM
+                .replace("{own}", &own.to_string())
+                .replace("{count}", &count.to_string())
+                .replace("{prefix}", &prefix.len().to_string());
+            let body = STRAIGHT.replace("{target}", "(i32.const 1024) (call $aim)");
+            aim + &addressed(&body, &Calling { target: prefix.to_string(), ..calling.clone() })
+        }
         Role::Queueing { calling, width, retries } => addressed(QUEUEING, calling)
             .replace("{width}", &width.to_string())
             .replace("{retries}", &retries.to_string()),

@@ -25,13 +25,13 @@ mod world;
 
 pub use fleet::DeviceFigures;
 pub use many::{Figure, run_many};
-pub use measure::{GivenUp, Metrics, Second};
+pub use measure::{FigureRange, GivenUp, Metrics, Second};
 pub use options::{Defect, Options};
 pub use playback::Playback;
 pub use scenario::{
     Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,
-    HopRepair, LiarPlan, Lie, LinkPlan, Movement, NODES_MAX, Protocols, Replayer, Router,
-    SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
+    Figured, HopRepair, LiarPlan, Lie, LinkPlan, Movement, NODES_MAX, PlugInPlan, Protocols,
+    Replayer, Router, SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
 pub use world::Outcome;

@@ -169,6 +169,7 @@ impl Place {
             config.rpc = sessions_of(sessions);
         }
         config.sleep = plan.sleep;
+        config.records_max = plan.records_max.unwrap_or(config.records_max);
         if keys.network.is_none() {
             let hub = Address::Udp(socket_at(HUB as u32));
             config.hub = Some(tenure_node::Hub { address: hub, key: None });

@@ -68,6 +68,8 @@ pub struct DevicePlan {
     pub peripherals: Vec<PeripheralPlan>,
     /// When it sleeps by itself; [`SleepPlan`] is what is done to it.
     pub sleep: SleepPolicy,
+    /// The most devices whose records it remembers; by default as many as a device on Linux.
+    pub records_max: Option<usize>,
 }
 
 /// A machine to be.
@@ -86,6 +88,15 @@ pub enum Role {
     Counter,
     /// Calls in straight-line code.
     Straight(Calling),
+    /// As straight, and each call is to another device: the target ends with `*`, for the numbers of all but its own.
+    Round {
+        /// The machine that it calls, and how.
+        calling: Calling,
+        /// Its own number.
+        own: u32,
+        /// How many there are.
+        count: u32,
+    },
     /// Calls by the queue.
     Queueing {
         /// The machine that it calls, and how.
@@ -237,6 +248,7 @@ fn draw_device(random: &mut Random, number: u64, count: u64) -> DevicePlan {
         machines,
         peripherals: Vec::new(),
         sleep: SleepPolicy::Never,
+        records_max: None,
     }
 }
 

@@ -169,8 +169,12 @@ fn sums_that_lose_what_links_lose_are_found() {
     (scenario.seconds, scenario.faults, scenario.movement) = (60.0, Vec::new(), None);
     // Averages are of honest members alone.
     scenario.liars = Vec::new();
-    let least = hunt::minimise(hunt::try_scenario(scenario));
-    assert!(least.failure.is_some_and(|failure| failure.starts_with("averages right")));
+    // With some seeds it is right by chance.
+    let mut findings = (3..10)
+        .map(|seed| hunt::try_scenario(tenure_sim::mesh::Scenario { seed, ..scenario.clone() }));
+    let least = hunt::minimise(findings.find(|it| it.failure.is_some()).expect("it is found"));
+    let failure = least.failure.unwrap_or_default();
+    assert!(failure.starts_with("averages right"), "{failure}");
     assert_eq!(least.scenario.protocols.aggregation, Some(Aggregation::PushSum));
     let mut repaired = least.scenario;
     repaired.protocols.aggregation = Some(Aggregation::LimoSense);

@@ -7,44 +7,42 @@
 //!   it is made once, when the machine takes its place, and asking it is the only way to learn that
 //!   something is allowed, so that each use is counted.
 
+mod encoding;
 mod grants;
 mod pattern;
+mod reach;
 
 pub use grants::{GrantUse, Grants, NotGranted, Peer};
 pub use pattern::{PatternError, PeerPattern};
+pub use reach::{Method, ReachError, ReachPattern, Visit};
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, TopicPattern, list};
+use crate::{Name, TopicPattern};
 
 /// The most rights of one kind.
 pub const CAPABILITIES_MAX: usize = 16;
 
 /// Rights of a machine, as its package asks for them and its lease grants them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Topics that it publishes to.
-    #[serde(deserialize_with = "list::read")]
     pub publish: Vec<TopicPattern>,
     /// Topics that it subscribes to.
-    #[serde(deserialize_with = "list::read")]
     pub subscribe: Vec<TopicPattern>,
     /// Machines that it calls.
-    #[serde(deserialize_with = "list::read")]
     pub calls: Vec<PeerPattern>,
     /// Machines that may call it. The owner always may.
-    #[serde(deserialize_with = "list::read")]
     pub callers: Vec<PeerPattern>,
     /// Peripherals of the device that it uses.
-    #[serde(deserialize_with = "list::read")]
     pub peripherals: Vec<Name>,
     /// Secrets of its tenant that it reads.
-    #[serde(deserialize_with = "list::read")]
     pub secrets: Vec<Name>,
+    /// Servers outside that it sends requests to.
+    pub reach: Vec<ReachPattern>,
 }
 
 /// The kinds of right.
@@ -62,12 +60,21 @@ pub enum Right {
     Peripheral,
     /// To read a secret.
     Secret,
+    /// To send requests to a server outside.
+    Reach,
 }
 
 impl Right {
     /// Every kind, in the order of the lists in [`Capabilities`].
-    pub const ALL: [Self; 6] =
-        [Self::Publish, Self::Subscribe, Self::Call, Self::Caller, Self::Peripheral, Self::Secret];
+    pub const ALL: [Self; 7] = [
+        Self::Publish,
+        Self::Subscribe,
+        Self::Call,
+        Self::Caller,
+        Self::Peripheral,
+        Self::Secret,
+        Self::Reach,
+    ];
 
     /// The name of the list that it stands in.
     pub const fn list(self) -> &'static str {
@@ -78,6 +85,7 @@ impl Right {
             Self::Caller => "callers",
             Self::Peripheral => "peripherals",
             Self::Secret => "secrets",
+            Self::Reach => "reach",
         }
     }
 }
@@ -92,6 +100,7 @@ impl fmt::Display for Right {
             Self::Caller => "be called by",
             Self::Peripheral => "use peripheral",
             Self::Secret => "read secret",
+            Self::Reach => "reach",
         })
     }
 }
@@ -109,6 +118,7 @@ impl Capabilities {
             (Right::Caller, is_short_set(&self.callers)),
             (Right::Peripheral, is_short_set(&self.peripherals)),
             (Right::Secret, is_short_set(&self.secrets)),
+            (Right::Reach, is_short_set(&self.reach)),
         ];
         checks.into_iter().find(|(_, good)| !good).map_or(Ok(()), |(right, _)| Err(right))
     }
@@ -129,6 +139,7 @@ impl Capabilities {
             callers: peers(&self.callers, &asked.callers),
             peripherals: keep(&self.peripherals, |name| asked.peripherals.contains(name)),
             secrets: keep(&self.secrets, |name| asked.secrets.contains(name)),
+            reach: keep(&self.reach, |one| asked.reach.iter().any(|wish| wish.covers(one))),
         }
     }
 

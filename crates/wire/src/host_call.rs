@@ -119,13 +119,17 @@ host_calls! {
     /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
     /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
     /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
-    /// itself, which would wait for itself, is `Denied`.
+    /// itself, which would wait for itself, is `Denied`. A target may also be the URL of a server outside: then
+    /// `function` is the method (`GET`), and the parameter the request's fields, an empty line and its body; the result
+    /// is `HTTP/1.1 `, the status, a space, the fields, an empty line and the body, or its beginning where no
+    /// `content-length` says that this is all. `more` instead of a method returns the next part, null after the last.
     12 => call(target: Text, function: Text, parameter: Optional, deadline_ms: Word) -> Status;
 
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
     /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
     /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
-    /// what the called machine says of it, if it tells its callers, 512 bytes at most.
+    /// what the called machine says of it, if it tells its callers, 512 bytes at most; and of a server, why there is no
+    /// answer.
     13 => result_read(offset: Word, into: Buffer) -> Status;
 
     /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is

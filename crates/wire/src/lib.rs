@@ -41,6 +41,7 @@ pub mod term;
 mod text;
 pub mod timer;
 mod topic;
+pub mod url;
 pub mod usage;
 mod version;
 
@@ -59,4 +60,5 @@ pub use share::Share;
 pub use term::Term;
 pub use text::TextError;
 pub use topic::{Topic, TopicError, TopicPattern};
+pub use url::Url;
 pub use version::{Version, VersionError};

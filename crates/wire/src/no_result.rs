@@ -55,7 +55,7 @@ macro_rules! reasons {
             }
 
             /// The reason with that code; `again_in` counts where the reason has a wait.
-            pub(crate) const fn from_code(code: u8, again_in: Duration) -> Self {
+            pub const fn from_code(code: u8, again_in: Duration) -> Self {
                 match code {
                     $($code => Self::$name,)*
                     $($until_code => Self::$until_name { again_in },)*

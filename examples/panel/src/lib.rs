@@ -68,7 +68,12 @@ fn ask(function: &str, parameter: Option<&str>) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&answer.unwrap_or_default()).into_owned())
 }
 
+/// Answers a visitor for whom the thermostat has nothing, or the panel may not ask any more for now.
 fn away(error: Error) -> Response {
     log!(Level::Warning, "the thermostat: {error}");
-    Response::error(502, "the thermostat doesn't answer").header("retry-after", "5")
+    let (status, text) = match error {
+        Error::MessageBudget | Error::QueueBudget => (503, "too many visitors for now"),
+        _ => (502, "the thermostat doesn't answer"),
+    };
+    Response::error(status, text).header("retry-after", "5")
 }

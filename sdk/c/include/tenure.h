@@ -140,6 +140,42 @@ struct tenure_task {
 /* Queues a call and goes on. Returns the task's number or an error. */
 int tenure_queue(const struct tenure_task *task);
 
+/* ---- requests to servers outside, as far as the lease grants them ----
+ *
+ * The device finds the server, judges its certificate and follows redirects within the grant, which stands
+ * under `reach` in tenure.toml. */
+
+struct tenure_http_response {
+    /* 0, or why there is no answer: tenure_failure_text says it in words. */
+    int error;
+    /* 200, 404 and so on. */
+    int status;
+    /* The header fields, each as "name: value\r\n", with a zero behind the last. */
+    const char *fields;
+    /* The body, or its beginning if there is more. */
+    const char *body;
+    size_t length;
+    /* Whether to ask tenure_http_more for the rest. */
+    bool more;
+    /* To be freed: fields and body lie in it. NULL if there is no answer. */
+    char *block;
+};
+
+/* Sends a request and waits for the answer while other machines run. `fields` are written as those of the
+ * answer are, or NULL; the device adds `host`, `content-length` and `user-agent`. */
+struct tenure_http_response tenure_http_request(const char *method, const char *url,
+                                                const char *fields, const void *body,
+                                                size_t length);
+
+/* The next part of the last answer's body, waiting for it if need be; its value is NULL after the last. The
+ * device keeps what a server has sent for 15 s, and until the machine's next request. */
+struct tenure_result tenure_http_more(const char *url);
+
+/* The value of a header field and its length, without a zero behind it; NULL if there is none. The letters of the
+ * name have no case. */
+const char *tenure_http_field(const struct tenure_http_response *response, const char *name,
+                              size_t *length);
+
 /* ---- timers: functions of this machine called later, or again and again ----
  *
  * A machine has eight timers at most, one for each function. They outlast faults, deep sleep and

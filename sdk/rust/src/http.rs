@@ -22,7 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::Reply;
+use crate::{Reply, fields};
 
 /// The most bytes of a page's body that go into one result; a longer one is sent in parts, as it is asked for.
 pub const PART_BYTES: usize = 6 * 1024;
@@ -62,10 +62,7 @@ impl<'a> Request<'a> {
 
     /// The value of a header field; the letters of its name have no case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        self.fields.lines().find_map(|line| {
-            let (field, value) = line.split_once(':')?;
-            field.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
+        fields::value_of(self.fields, name)
     }
 
     /// The value of a field of the address (`?degrees=21`) or, where that has none of the name, of a form that was sent
@@ -169,8 +166,7 @@ impl Response {
     /// Adds a header field. Line ends in `value` become spaces: no value makes a field of its own.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        let ends = |letter: char| letter == '\r' || letter == '\n' || letter == '\0';
-        self.fields.push_str(&format!("{name}: {}\r\n", value.replace(ends, " ")));
+        fields::add(&mut self.fields, name, value);
         self
     }
 

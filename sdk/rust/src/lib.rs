@@ -32,6 +32,7 @@ extern crate alloc;
 mod calls;
 pub mod events;
 mod export;
+mod fields;
 #[cfg(any(target_arch = "wasm32", target_os = "none", test))]
 mod heap;
 #[path = "generated/host.rs"]
@@ -42,6 +43,7 @@ mod log;
 mod machine;
 #[cfg(target_os = "none")]
 mod native;
+pub mod reach;
 pub mod secret;
 mod status;
 pub mod timers;

@@ -287,10 +287,10 @@ impl MeshLink {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
+    pub fn wait(&self, beside: &[&dyn AsFd], timeout: Duration) -> Result<(), LinkError> {
         let mut sockets = self.carrier.sockets();
         let timeout = if sockets.is_empty() { timeout.min(REOPEN_EVERY) } else { timeout };
-        sockets.push(link);
+        sockets.extend(beside);
         sockets.extend(self.thread.iter().map(|(thread, _)| thread as &dyn AsFd));
         wait_any(&sockets, timeout).map(drop)
     }

@@ -1,16 +1,19 @@
 //! `tenure device`: a device as a process.
 
+mod pages;
 mod predecessor;
+mod reaching;
 mod settings;
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use tenure_board_linux::{
-    Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog,
+    Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog, wait_any,
 };
 use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
@@ -18,6 +21,7 @@ use tenure_node::{
     Bedtime, BootError, Config, Door as _, Input, Moment, Node, Notice, Owner, Parts, SleepPolicy,
     Wake,
 };
+use tenure_protocols::plug_in::Registry;
 use tenure_replay::{Recorded, Tape};
 use tenure_wire::LogLevel;
 use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
@@ -39,6 +43,8 @@ use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::clock::parse_span;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use pages::DevicePages;
+use reaching::Reaching;
 use settings::{Start, settings};
 
 /// The file that says whose device a data folder is, and what it is called.
@@ -70,6 +76,9 @@ pub struct Arguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
     listen: String,
+    /// Serve the pages of the device's machines to browsers there, as in --pages 0.0.0.0:8080; see `tenure pages`.
+    #[arg(long, value_name = "ADDR")]
+    pages: Option<SocketAddr>,
     /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
@@ -109,6 +118,13 @@ pub struct Arguments {
     /// flash does. Machines that ask for native speed run in the interpreter meanwhile.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Let machines send requests to servers outside, as far as their leases grant it, or no more; by default as the last
+    /// time, at first so.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    reach: Option<bool>,
+    /// Authorities that vouch for these servers, in PEM or DER; by default as the last time, at first the system's.
+    #[arg(long, value_name = "FILE")]
+    reach_ca: Vec<PathBuf>,
     #[command(flatten)]
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
@@ -153,14 +169,14 @@ impl From<Survives> for Durability {
 ///
 /// # Errors
 /// The folder isn't a device's, the address is taken, or the flash fails.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
     let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
     let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
-    start.config()?;
+    start.config(registry)?;
     // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
     let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
     if is_new {
@@ -173,7 +189,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     // From here on no other process has the folder in use: what stands in it is this one's.
     settings::keep(&arguments.data, &start.settings)?;
     start.bite = Watchdog::take_bite(&arguments.data.join(WATCHDOG))?;
-    let config = start.config()?;
+    let config = start.config(registry)?;
     let tape =
         arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
     let Start { settings, .. } = start;
@@ -193,6 +209,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         link.use_thread(settings.mesh_own_thread);
         device.enter_mesh(link, &home, output)?;
     }
+    device.reaching = Some(Reaching::new(settings.reach_authorities.clone())?);
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::device::peripherals::load(path)?)?;
     }
@@ -202,6 +219,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     device.print_level = arguments.print_level;
     device.announce_mount(output);
     device.announce(output);
+    if let Some(listen) = arguments.pages {
+        device.serve_pages(listen, output)?;
+    }
     let watchdog = Watchdog::set(&arguments.data.join(WATCHDOG), WATCHDOG_PERIOD);
     device.node().use_retained(Box::new(watchdog.retained()));
     while !stop.is_requested() {
@@ -250,6 +270,9 @@ pub struct Running {
     datagram: Vec<u8>,
     mesh: Option<link::MeshLink>,
     discovery: Option<Discovery>,
+    /// The way to servers outside, if machines have one.
+    reaching: Option<Reaching>,
+    pages: Option<DevicePages>,
     /// Where the device keeps its files.
     folder: PathBuf,
     /// The first machine that has failed, and the first that has logged an error.
@@ -298,7 +321,8 @@ impl Running {
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
-        let (mesh, discovery, failed, complained) = (None, None, None, None);
+        let (mesh, discovery, reaching, pages) = (None, None, None, None);
+        let (failed, complained) = (None, None);
         Ok(Self {
             node,
             link,
@@ -309,6 +333,8 @@ impl Running {
             datagram,
             mesh,
             discovery,
+            reaching,
+            pages,
             folder,
             failed,
             complained,
@@ -362,6 +388,15 @@ impl Running {
         }
     }
 
+    /// Serves the pages of its machines to browsers.
+    fn serve_pages(&mut self, listen: SocketAddr, output: &Output) -> anyhow::Result<()> {
+        let device = (self.node.node().name(), self.link.address());
+        let pages = DevicePages::serve(listen, &self.folder, device, output)?;
+        pages.update(self.node.node());
+        self.pages = Some(pages);
+        Ok(())
+    }
+
     /// Whether it is time to sleep.
     fn bedtime(&mut self) -> Option<Bedtime> {
         self.node.bedtime()
@@ -393,6 +428,8 @@ impl Running {
             datagram,
             mesh,
             mut discovery,
+            reaching,
+            pages,
             folder,
             failed,
             complained,
@@ -420,6 +457,8 @@ impl Running {
             datagram,
             mesh,
             discovery,
+            reaching,
+            pages,
             folder,
             failed,
             complained,
@@ -510,6 +549,9 @@ impl Running {
             mesh.receive(&mut moment, &mut self.node)?;
             mesh.tell_plugged(output);
         }
+        if let Some(reaching) = &mut self.reaching {
+            reaching.receive(&mut moment, &mut self.node);
+        }
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }
@@ -520,6 +562,12 @@ impl Running {
             wake = Wake::Now;
         }
         self.transmit()?;
+        if let Some(pages) = &self.pages {
+            pages.update(self.node.node());
+        }
+        if let Some(reaching) = &mut self.reaching {
+            reaching.transmit(self.clock.now(), &mut self.node);
+        }
         while let Some(notice) = self.node.notice() {
             if let Notice::Log(line) = &notice {
                 let level = line.level.parse().unwrap_or(LogLevel::Fault);
@@ -561,9 +609,11 @@ impl Running {
             Wake::At(at) => at.since(self.clock.now()).min(longest),
             Wake::Never => longest,
         };
+        let mut sockets: Vec<&dyn AsFd> = vec![&self.link];
+        sockets.extend(self.reaching.as_ref().map(|reaching| reaching as &dyn AsFd));
         match &self.mesh {
-            Some(mesh) => mesh.wait(&self.link, span)?,
-            None => drop(self.link.wait(span)?),
+            Some(mesh) => mesh.wait(&sockets, span)?,
+            None => drop(wait_any(&sockets, span)?),
         }
         Ok(())
     }
@@ -641,8 +691,8 @@ fn tell_of_failure(tape: &Tape, output: &Output) {
 ///
 /// # Errors
 /// The record is of a device that this build can't be.
-pub fn recorded_config(settings: &[u8]) -> anyhow::Result<Config> {
-    serde_json::from_slice::<Start>(settings)?.config()
+pub fn recorded_config(settings: &[u8], registry: Registry) -> anyhow::Result<Config> {
+    serde_json::from_slice::<Start>(settings)?.config(registry)
 }
 
 /// Shows what a node has to say.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
+use tenure_protocols::plug_in::Registry;
+
 use crate::device::process::{recorded_config, show};
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::Output;
@@ -27,12 +29,12 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The record can't be read, or the run differs from it.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let path = arguments.record.display().to_string();
     let file = File::open(&arguments.record).with_context(|| path.clone())?;
     let symbols = MachineSymbols::default();
     let mut config =
-        |settings: &[u8]| recorded_config(settings).map_err(|error| format!("{error:#}"));
+        |settings: &[u8]| recorded_config(settings, registry).map_err(|error| format!("{error:#}"));
     let replayed =
         tenure_replay::replay(&mut BufReader::new(file), &mut config, &mut |_, notice| {
             show(notice, &symbols, output);

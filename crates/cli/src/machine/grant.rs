@@ -42,6 +42,7 @@ impl FromStr for Grant {
             "callers" => granted.callers = parse(names)?,
             "peripherals" => granted.peripherals = parse(names)?,
             "secrets" => granted.secrets = parse(names)?,
+            "reach" => granted.reach = parse(names)?,
             _ => {
                 let lists = Right::ALL.map(Right::list).join(", ");
                 return Err(format!(
@@ -107,6 +108,7 @@ fn add(granted: &mut Capabilities, more: &Capabilities) {
     extend(&mut granted.callers, &more.callers);
     extend(&mut granted.peripherals, &more.peripherals);
     extend(&mut granted.secrets, &more.secrets);
+    extend(&mut granted.reach, &more.reach);
 }
 
 fn ask(asked: &Capabilities, held: Option<&Capabilities>) -> anyhow::Result<Capabilities> {
@@ -153,6 +155,7 @@ fn beyond(asked: &Capabilities, held: &Capabilities) -> Capabilities {
         callers: without(&asked.callers, &covered.callers),
         peripherals: without(&asked.peripherals, &covered.peripherals),
         secrets: without(&asked.secrets, &covered.secrets),
+        reach: without(&asked.reach, &covered.reach),
     }
 }
 
@@ -183,6 +186,7 @@ pub fn lists(capabilities: &Capabilities) -> Vec<(&'static str, Vec<String>)> {
         (Right::Caller, texts(&capabilities.callers)),
         (Right::Peripheral, texts(&capabilities.peripherals)),
         (Right::Secret, texts(&capabilities.secrets)),
+        (Right::Reach, texts(&capabilities.reach)),
     ];
     lists
         .into_iter()

@@ -11,7 +11,7 @@ use tenure_wire::{Address, Target};
 use crate::home::Home;
 use crate::reach::client::Client;
 use crate::reach::network::listener_at;
-use crate::reach::visitor::Visitor;
+use crate::reach::visitor::{OwnersFinder, Visitor};
 use crate::reach::whom::Where;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
@@ -62,7 +62,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let client = Client::new(&home)?;
     let seed = Seed::from_bytes(&home.pages_key()?.to_bytes());
     let listener = listener_at(*listen).context("no pages")?;
-    let visitor = Visitor::new(seed.device_secret(), client, place.clone(), *output)?;
+    let finder = OwnersFinder::new(client, place.clone(), *output);
+    let visitor = Visitor::new(seed.device_secret(), finder)?;
     let key = visitor.key();
     let domain = domain.as_ref().map(|domain| domain.trim_matches('.').to_ascii_lowercase());
     let origins = Origins { domain, only: machine.clone() };

@@ -7,8 +7,9 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
 use serde_json::json;
 use tenure_mesh::{NodeId, ProtocolNumber};
-use tenure_node::experiment::{Settings, Value, protocols};
+use tenure_node::experiment::{Settings, Value};
 use tenure_protocols::experiment::{Order, sign};
+use tenure_protocols::plug_in::{Entry, Registry, Start};
 use tenure_wire::control::{Client as _, ExperimentLog, MeshStatus};
 use tenure_wire::message::List;
 
@@ -40,23 +41,24 @@ enum Verb {
     ///
     /// While it runs, each device notes every two seconds what it has come to.
     Start {
-        /// gap, flow-updating, limosense, push-sum or membership.
-        #[arg(value_parser = parse_protocol)]
-        protocol: (String, ProtocolNumber),
+        /// gap, flow-updating, limosense, push-sum, membership, or one that this program was built with.
+        protocol: String,
         /// The time between its rounds, as in 500ms or 2s.
         #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = humantime::parse_duration)]
         interval: Duration,
         /// The contribution of each device to an aggregate: a number, `machines` or `uptime`.
         #[arg(long, default_value = "1", value_parser = parse_value, allow_negative_numbers = true)]
         value: Value,
+        /// The protocol's own settings, in a form that it chooses.
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        settings: String,
         #[command(flatten)]
         place: Where,
     },
     /// Stop a protocol on all devices.
     Stop {
         /// As it was started.
-        #[arg(value_parser = parse_protocol)]
-        protocol: (String, ProtocolNumber),
+        protocol: String,
         #[command(flatten)]
         place: Where,
     },
@@ -98,18 +100,30 @@ impl Verb {
 ///
 /// # Errors
 /// The device isn't the user's or takes no part, a name is unknown, or not all logs come.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
+    let named = |name: &str| registry.named(name).map_err(|error| anyhow!("{error}"));
+    let entry = match &arguments.order {
+        Verb::Start { protocol, .. } | Verb::Stop { protocol, .. } => Some(named(protocol)?),
+        Verb::Shape { .. } | Verb::Logs { .. } => None,
+    };
+    let number = entry.map_or(ProtocolNumber::HOST, Entry::number);
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.order.place().connect(&mut client)?;
     let status: MeshStatus = client.at(&device.route).mesh(())?;
     let (order, done) = match &arguments.order {
-        Verb::Start { protocol: (name, number), interval, value, .. } => {
+        Verb::Start { protocol: name, interval, value, settings: own, .. } => {
             let interval_ms = interval.as_millis().try_into().context("--interval is too long")?;
-            let settings = postcard::to_allocvec(&Settings { interval_ms, value: *value })?;
-            (Order::Start { protocol: *number, settings }, format!("start {name}"))
+            let node = status.node.parse().context("the device has no name in the mesh")?;
+            let (interval, settings) = (*interval, own.as_str());
+            let start = Start { node, life: 0, interval, value: 0.0, has_unit: false, settings };
+            // Settings that mean nothing are refused here, and not only noted by the devices.
+            entry.map(|entry| entry.make(&start)).transpose()?;
+            let mut settings = postcard::to_allocvec(&Settings { interval_ms, value: *value })?;
+            settings.extend_from_slice(own.as_bytes());
+            (Order::Start { protocol: number, settings }, format!("start {name}"))
         }
-        Verb::Stop { protocol: (name, number), .. } => {
-            (Order::Stop { protocol: *number }, format!("stop {name}"))
+        Verb::Stop { protocol: name, .. } => {
+            (Order::Stop { protocol: number }, format!("stop {name}"))
         }
         Verb::Shape { one, other, lost, .. } => {
             if !(0.0..=100.0).contains(lost) {
@@ -197,14 +211,6 @@ fn node_of(name: &str, device: &Device, status: &MeshStatus) -> anyhow::Result<N
     };
     let node = node.with_context(|| format!("no device `{name}` is known; see `tenure mesh`"))?;
     Ok(node.parse()?)
-}
-
-fn parse_protocol(text: &str) -> anyhow::Result<(String, ProtocolNumber)> {
-    let found = protocols().find(|(name, _)| *name == text);
-    found.map(|(name, number)| (name.to_owned(), number)).ok_or_else(|| {
-        let names: Vec<_> = protocols().map(|(name, _)| name).collect();
-        anyhow!("there is {}", names.join(", "))
-    })
 }
 
 fn parse_value(text: &str) -> anyhow::Result<Value> {

@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     client
         .at(&route)
         .join(Join { invitation })
-        .context("the device doesn't join; an older `tenure` there doesn't know how to")?;
+        .with_context(|| format!("{address} doesn't join the mesh"))?;
     let status: MeshStatus = client.at(&route).mesh(())?;
     output.line(
         &format!("{address} is in the mesh as {}", status.node),

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
+use tenure_protocols::plug_in::Registry;
 use tenure_sim::Trouble;
-use tenure_sim::mesh::{GivenUp, Metrics, Options, Outcome, Scenario, run as run_scenario};
+use tenure_sim::mesh::{
+    FigureRange, GivenUp, Metrics, Options, Outcome, Scenario, run as run_scenario,
+};
 use tenure_wire::host_call::HostError;
 
 use crate::terminal::output::Output;
@@ -37,13 +40,16 @@ pub struct Arguments {
     /// Write all figures and what came of the expectations as JSON.
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
+    /// Print what the scenario expects and what came of it, and no other figures.
+    #[arg(long)]
+    check: bool,
 }
 
 /// Runs `tenure sim`.
 ///
 /// # Errors
 /// The file can't be read or isn't a scenario, a file can't be written, or an expectation isn't met.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let path = &arguments.scenario;
     let text =
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -53,6 +59,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         watches_loops: scenario.topology.nodes() <= WATCHED_NODES_MAX,
         watches_ways: true,
         records: arguments.html.is_some(),
+        registry,
         ..Options::default()
     };
     let outcome = run_scenario(&scenario, options, progress())
@@ -67,7 +74,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if let Some(file) = &arguments.metrics {
         write(file, &format!("{object:#}\n"))?;
     }
-    show(&scenario, &outcome, output);
+    show(&scenario, &outcome, arguments.check, output);
     let missed = outcome.verdicts(&scenario).iter().filter(|verdict| !verdict.is_met).count();
     if missed > 0 {
         bail!("seed {}: {missed} of the expectations not met", scenario.seed);
@@ -97,7 +104,7 @@ fn progress() -> impl FnMut(f64) {
     }
 }
 
-fn show(scenario: &Scenario, outcome: &Outcome, output: &Output) {
+fn show(scenario: &Scenario, outcome: &Outcome, is_brief: bool, output: &Output) {
     if output.is_json() {
         return output.line("", &outcome.to_json(scenario));
     }
@@ -105,8 +112,14 @@ fn show(scenario: &Scenario, outcome: &Outcome, output: &Output) {
     let nodes = scenario.topology.nodes();
     let (name, seed, seconds) = (&scenario.name, scenario.seed, scenario.seconds);
     print(&format!("{name}: {nodes} nodes, {seconds} s, seed {seed}"));
-    for (name, value) in figures(&outcome.metrics) {
+    let figures = if is_brief { Vec::new() } else { figures(&outcome.metrics) };
+    for (name, value) in figures {
         print(&format!("  {name:<34} {value}"));
+    }
+    let of_protocols = outcome.metrics.figures.iter().filter(|_| !is_brief);
+    for (name, FigureRange { nodes, known, least, mean, most }) in of_protocols {
+        let range = format!("{least} to {most}, mean {mean:.3}, on {known} of {nodes}");
+        print(&format!("  {name:<34} {range}"));
     }
     for event in &outcome.last_events {
         print(event);

@@ -27,6 +27,7 @@ use crate::terminal::stop::Stop;
 
 pub use via::in_mesh;
 
+mod control;
 mod via;
 
 /// How long a device or hub may take to say who it is.
@@ -471,21 +472,6 @@ impl Client {
         OwnMachine { client: self, route }
     }
 
-    /// Calls one function of a device's own machine; the answer is still encoded.
-    fn call_control(
-        &mut self,
-        route: &Route,
-        function: Function,
-        request: Vec<u8>,
-    ) -> anyhow::Result<Vec<u8>> {
-        self.start_call(route, function.name(), Some(request), CONTROL_TIMEOUT)
-            .and_then(|handle| {
-                self.end_of_call(handle, Some(&route.address)).map_err(|(reason, _)| reason)
-            })
-            .map_err(|failure| unanswered(failure, &route.address))?
-            .context("the device gave no answer to that request: it runs another version")
-    }
-
     /// Calls a function of a machine and waits for its result.
     ///
     /// # Errors
@@ -681,7 +667,7 @@ impl OwnMachine<'_> {
         }
         let own = Hello::own(env!("CARGO_PKG_VERSION"));
         let request = tenure_wire::message::encode(&own);
-        let answer = self.client.call_control(self.route, Function::hello, request)?;
+        let answer = self.client.call_control(self.route, Function::hello, &request)?;
         let spoken = decode_answer::<Hello>(&answer).map_err(|_| {
             anyhow!(
                 "the device at {} doesn't say which versions it speaks: it is older than {own}; \
@@ -720,7 +706,7 @@ impl tenure_wire::control::Client for OwnMachine<'_> {
                 function.name()
             );
         }
-        self.client.call_control(self.route, function, request)
+        self.client.call_control(self.route, function, &request)
     }
 
     fn refused(&self, _: Function, error: ControlError) -> anyhow::Error {
@@ -783,16 +769,4 @@ fn no_answer(what: &str, addresses: &[SocketAddr]) -> anyhow::Error {
          Start one with: tenure {what} --data DIR{whose} --listen {listen}",
         texts.join(" or ")
     )
-}
-
-fn unanswered(failure: NoResult, address: &Address) -> anyhow::Error {
-    match failure {
-        NoResult::Unreachable | NoResult::Deadline => {
-            anyhow!("the device at {address} stopped answering")
-        }
-        NoResult::NoSuchFunction => anyhow!(
-            "the device at {address}: it can't do that: it is a hub, or a device of another version"
-        ),
-        failure => anyhow!("the device at {address}: {failure}"),
-    }
 }

@@ -9,8 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
-use serde_json::json;
+use anyhow::Context as _;
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink, wait_any};
 use tenure_crypto::StaticSecret;
 use tenure_hal::{Clock as _, Link as _};
@@ -19,9 +18,11 @@ use tenure_rpc::{CallHandle, Config, Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::{Address, MachineId, PublicKey, Target};
 use tokio::sync::oneshot;
 
-use crate::reach::client::{Client, Route};
-use crate::reach::whom::{NoSuch, Where, machines};
-use crate::terminal::output::Output;
+use crate::reach::client::Route;
+
+mod owner;
+
+pub use owner::OwnersFinder;
 
 /// How long a way to a machine counts without a new look.
 const ROUTE_LASTS: Duration = Duration::from_secs(30);
@@ -71,17 +72,11 @@ enum Search {
 }
 
 impl Visitor {
-    /// Visitors with the key `secret`, for whom `client` finds the machines on the device at `place`, or with its hub
-    /// on all devices.
+    /// Visitors with the key `secret`, for whom `finder` finds the machines.
     ///
     /// # Errors
     /// There is no socket, no randomness or no thread.
-    pub fn new(
-        secret: StaticSecret,
-        client: Client,
-        place: Where,
-        output: Output,
-    ) -> anyhow::Result<Self> {
+    pub fn new(secret: StaticSecret, finder: impl Finds) -> anyhow::Result<Self> {
         let key = secret.public_key();
         let (waker, woken) = UnixStream::pair().context("can't make a pair of sockets")?;
         waker.set_nonblocking(true)?;
@@ -90,10 +85,10 @@ impl Visitor {
         let caller = Caller::new(secret, coming, woken)?;
         let (searches, sought) = sync_channel(SEARCHES_MAX);
         let found = Found::default();
-        let finder = Finder { client, place, found: found.clone(), output };
+        let ways = Searches { finder, found: found.clone() };
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         thread("visits").spawn(move || caller.run())?;
-        thread("ways").spawn(move || finder.run(&sought))?;
+        thread("ways").spawn(move || ways.run(&sought))?;
         Ok(Self { calls, waker: Arc::new(waker), searches, found, key })
     }
 
@@ -111,7 +106,7 @@ impl Visitor {
         Ok((route, false))
     }
 
-    /// Lets the owner's side search, and waits for what it finds.
+    /// Lets the finder search, and waits for what it finds.
     async fn search<T>(
         &self,
         search: impl FnOnce(oneshot::Sender<Result<T, NoPage>>) -> Search,
@@ -248,15 +243,28 @@ fn in_time<T: Clone>((until, found): &(Instant, T)) -> Option<T> {
     (Instant::now() < *until).then(|| found.clone())
 }
 
-/// Finds machines, one after the other, as the owner.
-struct Finder {
-    client: Client,
-    place: Where,
-    found: Found,
-    output: Output,
+/// Finds machines for visitors.
+pub trait Finds: Send + 'static {
+    /// The way to a machine.
+    ///
+    /// # Errors
+    /// There is none, or it can't be had now.
+    fn machine(&mut self, machine: &Target) -> Result<Route, NoPage>;
+
+    /// The machines with pages.
+    ///
+    /// # Errors
+    /// They can't be had now.
+    fn entries(&mut self) -> Result<Vec<Entry>, NoPage>;
 }
 
-impl Finder {
+/// Answers searches, one after the other.
+struct Searches<F> {
+    finder: F,
+    found: Found,
+}
+
+impl<F: Finds> Searches<F> {
     fn run(mut self, sought: &Receiver<Search>) {
         while let Ok(search) = sought.recv() {
             match search {
@@ -274,54 +282,15 @@ impl Finder {
     }
 
     fn find(&mut self, machine: &Target) -> Result<Route, NoPage> {
-        let found = self.machine(machine);
-        let way = found.map_err(|error| self.no_way(&machine.to_string(), &error));
+        let way = self.finder.machine(machine);
         self.found.learn(machine, way.clone());
         way
     }
 
-    /// The way to a machine on the device, on one that was met before, or on one that the hub lists. A visitor's word is
-    /// no name of a host.
-    fn machine(&mut self, machine: &Target) -> anyhow::Result<Route> {
-        let Target::Remote { machine: name, device } = machine else {
-            return self.place.machine(&mut self.client, machine);
-        };
-        let has_hub = self.place.hub.is_some() || self.client.known().defaults().1.is_some();
-        if has_hub || self.client.known().device(device)?.is_some() {
-            return self.place.machine(&mut self.client, machine);
-        }
-        let here = self.place.connect(&mut self.client)?.status.name;
-        ensure!(
-            here == *device,
-            NoSuch(format!("no device of the name `{device}` was met before"))
-        );
-        self.place.machine(&mut self.client, &Target::Local(name.clone()))
-    }
-
     fn entries(&mut self) -> Result<Vec<Entry>, NoPage> {
-        let found = self.place.connect(&mut self.client).and_then(|device| {
-            let machines = machines(&mut self.client, &device)?;
-            let with_pages = machines.into_iter().filter(|machine| {
-                machine.exports.iter().any(|name| name == tenure_pages::FUNCTION)
-            });
-            let device = device.status.name;
-            Ok(with_pages
-                .map(|machine| Entry { device: device.clone(), machine: machine.name })
-                .collect())
-        });
-        let entries = found.map_err(|error| self.no_way("the device", &error));
+        let entries = self.finder.entries();
         self.found.learn_entries(entries.clone());
         entries
-    }
-
-    /// The reason for visitors; a fault of the owner's side is told on the terminal.
-    fn no_way(&self, to: &str, error: &anyhow::Error) -> NoPage {
-        if error.is::<NoSuch>() {
-            return NoPage::Unknown;
-        }
-        let object = json!({ "event": "no way", "to": to, "error": format!("{error:#}") });
-        self.output.line(&format!("no way to {to}: {error:#}"), &object);
-        NoPage::Away
     }
 }
 

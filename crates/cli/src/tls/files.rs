@@ -80,7 +80,7 @@ pub(super) fn public_key(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Authorities, which [`Anchor`]s are made of.
-pub(super) struct Authorities {
+pub(crate) struct Authorities {
     certificates: Vec<Vec<u8>>,
     /// Those of the system that can't be used, and why.
     left_out: Vec<String>,
@@ -92,7 +92,7 @@ impl Authorities {
     /// # Errors
     /// A file can't be read, or one of `paths` has a certificate that can't be used. The system's
     /// bundle may have some: [`Self::left_out`].
-    pub(super) fn load(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(crate) fn load(paths: &[PathBuf]) -> anyhow::Result<Self> {
         let mut authorities = Self { certificates: Vec::new(), left_out: Vec::new() };
         let bundle = if paths.is_empty() { Some(system_bundle()?) } else { None };
         for path in paths.iter().chain(&bundle) {
@@ -118,6 +118,11 @@ impl Authorities {
     /// The authorities of the system that can't be used, each with the reason.
     pub(super) fn left_out(&self) -> &[String] {
         &self.left_out
+    }
+
+    /// Their certificates, in DER.
+    pub(crate) fn certificates(self) -> Vec<Vec<u8>> {
+        self.certificates
     }
 
     pub(super) fn anchors(&self) -> Vec<Anchor<'_>> {

@@ -1,6 +1,7 @@
 //! `tenure test`: runs a project's tests on devices in memory, among pretended machines.
 
 mod actor;
+mod server;
 mod world;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::machine::grant::{Grant, decide};
 use crate::make::build;
 use crate::terminal::output::Output;
 use crate::written_file;
+use server::{PretendedServer, Servers};
 use world::World;
 
 /// The file's name.
@@ -54,6 +56,9 @@ struct TestFile {
     /// The machines around the one that is tested.
     #[serde(default)]
     machine: Vec<Pretended>,
+    /// The servers outside.
+    #[serde(default)]
+    server: Vec<PretendedServer>,
     /// The tests, which run one after the other on the same machine.
     test: Vec<Test>,
 }
@@ -162,7 +167,8 @@ fn set_up(file: &TestFile, package: &[u8]) -> anyhow::Result<World> {
             .collect::<Result<_, _>>()
             .with_context(|| format!("{FILE_NAME}: grant"))?,
     };
-    let mut world = World::new(device.clone())?;
+    let servers = Servers::new(&file.server).context(FILE_NAME)?;
+    let mut world = World::new(device.clone(), servers)?;
     for pretended in &file.machine {
         let place = || format!("{FILE_NAME}: machine `{}`", pretended.name);
         let (machine, there) = match pretended.name.parse::<Target>().with_context(place)? {

@@ -76,7 +76,7 @@ pub(crate) fn build_own(name: &str, folder: &Path, package: &str) {
 }
 
 /// Builds a copy, so that nothing appears in the sources.
-fn build(source: &Path, folder: &Path, name: &str) {
+pub(crate) fn build(source: &Path, folder: &Path, name: &str) {
     build_as(source, folder, name, &[]);
 }
 

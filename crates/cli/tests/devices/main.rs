@@ -32,6 +32,7 @@ mod power;
 mod receipts;
 mod rollouts;
 mod secrets;
+mod servers;
 mod settings;
 mod shell;
 mod sixteen;

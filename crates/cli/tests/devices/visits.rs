@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use tenure_testbed::wait_until;
+
 use crate::guests::package;
 use crate::harness::{Process, User, on};
 
@@ -103,4 +105,48 @@ fn machine_that_is_installed_anew_and_a_device_that_is_gone_are_told_apart() {
     device.kill();
     let away = visit(&pages, "localhost", "GET /", "");
     assert!(["502", "504"].contains(&status(&away)) && away.contains("retry-after: "), "{away}");
+}
+
+#[test]
+fn device_serves_the_pages_of_its_machines_itself_and_keeps_its_visitors_key() {
+    let user = User::new();
+    let serving = || {
+        let device = ["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"];
+        let pages = ["--survives", "kill", "--pages", "127.0.0.1:0"];
+        let mut device = Process::start(user.command(&[&device[..], &pages].concat()));
+        let announcement = device.wait_for_event("pages");
+        let text = |name: &str| announcement[name].as_str().unwrap().to_string();
+        (device, text("address"), text("key"))
+    };
+    let (device, address, key) = serving();
+    user.install(&device, &["thermostat", "panel"]);
+    let get = |address: &str, host: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let list = get(&address, "localhost");
+    assert!(list.contains(">panel</a> on attic") && !list.contains("thermostat</a>"), "{list}");
+    for host in ["panel.attic.localhost", "panel.localhost"] {
+        assert!(get(&address, host).contains("<output>21.0 °C</output>"));
+    }
+    for host in ["window.localhost", "panel.cellar.localhost"] {
+        assert_eq!(status(&get(&address, host)), "404", "{host}");
+    }
+    assert_eq!(status(&get(&address, "thermostat.localhost")), "403");
+    user.ok(&["remove", "panel", "--device", &device.address]);
+    // The list counts for two seconds.
+    wait_until(|| match get(&address, "localhost") {
+        list if list.contains("panel") => {
+            Err(format!("it is in the trash, and has a page: {list}"))
+        }
+        _ => Ok(()),
+    });
+    assert_eq!(device.interrupt().code(), Some(0));
+    let (_device, address, again) = serving();
+    assert_eq!(again, key);
+    assert_eq!(status(&get(&address, "panel.localhost")), "404");
 }

@@ -4,11 +4,17 @@ use alloc::string::ToString;
 use core::time::Duration;
 
 use tenure_hal::Flash;
+#[cfg(feature = "reach")]
+use tenure_wire::capability::Visit;
 use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
+#[cfg(feature = "reach")]
+use tenure_wire::url::URL_BYTES_MAX;
 use tenure_wire::{Name, Target};
 
 use super::{Status, Stop, function_name, read_parameter, spend_message, text};
+#[cfg(feature = "reach")]
+use crate::ask::Ask;
 use crate::calls::{CallId, Completion, Request};
 use crate::exchange::{Sought, callee, is_meant, local_machine};
 use crate::machine::Wait;
@@ -19,17 +25,23 @@ use crate::turn::Turn;
 const PEERS_HERE: u32 = 1;
 const PEERS_ELSEWHERE: u32 = 2;
 
+/// The function of a server by which the next part of its answer is asked for. Methods have capital letters.
+#[cfg(feature = "reach")]
+const MORE: &str = "more";
+
 /// Target, function and parameter of a call.
 type Called = (GuestText, GuestText, Option<GuestBytes>);
 
 impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn call(&mut self, called: Called, deadline_ms: u32) -> Status {
-        let (target, request) = read_call(&self.program, called)?;
-        if is_meant(&self.machine, self.parts.config.device.as_ref(), &target) {
+        let request = read_request(&self.program, called)?;
+        if let Request::Call { target, .. } = &request
+            && is_meant(&self.machine, self.parts.config.device.as_ref(), target)
+        {
             // It does one task at a time, so it would wait for itself until the deadline.
             return Err(HostError::Denied.into());
         }
-        self.check_call(&target)?;
+        self.check_request(&request)?;
         let id = self.insert_blocking(deadline_ms, request)?;
         Err(Stop::Wait(Wait::Call(id)))
     }
@@ -40,12 +52,16 @@ impl<F: Flash> Turn<'_, '_, F> {
         (on_success, on_failure): (GuestText, GuestText),
         (deadline_ms, retries): (u32, u32),
     ) -> Status {
-        let (target, request) = read_call(&self.program, called)?;
+        let request = read_request(&self.program, called)?;
         let completion = Completion::Callbacks {
             on_success: function_name(&self.program, on_success)?.to_string(),
             on_failure: function_name(&self.program, on_failure)?.to_string(),
         };
-        self.check_call(&target)?;
+        #[cfg(feature = "reach")]
+        if matches!(request, Request::Visit(Ask::More)) {
+            return Err(HostError::Invalid.into());
+        }
+        self.check_request(&request)?;
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);
         Err(Stop::Send(self.insert(request, completion, deadline_ms, retries)?))
     }
@@ -77,6 +93,17 @@ impl<F: Flash> Turn<'_, '_, F> {
         Err(Stop::Wait(Wait::Keys(id, into)))
     }
 
+    /// Whether the machine may make that call.
+    fn check_request(&mut self, request: &Request) -> Result<(), HostError> {
+        match request {
+            Request::Call { target, .. } => self.check_call(target),
+            #[cfg(feature = "reach")]
+            Request::Visit(ask) => self.check_visit(ask),
+            // Each is checked where it is made.
+            Request::Resolve { .. } | Request::Secret { .. } | Request::Peers { .. } => Ok(()),
+        }
+    }
+
     /// Whether the machine may call `target`.
     fn check_call(&mut self, target: &Target) -> Result<(), HostError> {
         let now = self.now();
@@ -88,6 +115,16 @@ impl<F: Flash> Turn<'_, '_, F> {
         let callee = callee(device, &sought, target);
         let (outbox, machine) = (&mut self.parts.outbox, &mut self.machine);
         let granted = outbox.ask(machine, now, |grants| grants.call(&callee));
+        granted.map_err(|_| HostError::NotGranted)
+    }
+
+    /// Whether the machine may ask a server that. What follows an answer was granted with it.
+    #[cfg(feature = "reach")]
+    fn check_visit(&mut self, ask: &Ask) -> Result<(), HostError> {
+        let Ask::Request { method, url, .. } = ask else { return Ok(()) };
+        let now = self.now();
+        let (outbox, machine) = (&mut self.parts.outbox, &mut self.machine);
+        let granted = outbox.ask(machine, now, |grants| grants.reach(&Visit { method, url }));
         granted.map_err(|_| HostError::NotGranted)
     }
 
@@ -135,15 +172,41 @@ fn target_of(program: &Program, target: GuestText) -> Result<Target, Stop> {
     Ok(target.map_err(|_| HostError::Invalid)?)
 }
 
-fn read_call(
+/// The call of a machine, or the question to a server if the target is a URL.
+fn read_request(program: &Program, called: Called) -> Result<Request, Stop> {
+    #[cfg(feature = "reach")]
+    if let Some(ask) = read_visit(program, &called)? {
+        return Ok(Request::Visit(ask));
+    }
+    read_call(program, called)
+}
+
+/// The question to a server, if the target is a URL.
+#[cfg(feature = "reach")]
+fn read_visit(
     program: &Program,
-    (target, function, parameter): Called,
-) -> Result<(Target, Request), Stop> {
+    (target, function, parameter): &Called,
+) -> Result<Option<Ask>, Stop> {
+    let url = text(program, *target, URL_BYTES_MAX)?;
+    if !url.contains("://") {
+        return Ok(None);
+    }
+    let url = url.parse().map_err(|_| HostError::Invalid)?;
+    let function = function_name(program, *function)?;
+    if function == MORE {
+        return Ok(Some(Ask::More));
+    }
+    let method = function.parse().map_err(|_| HostError::Invalid)?;
+    let message = read_parameter(program, *parameter)?;
+    Ok(Some(Ask::Request { method, url, message }))
+}
+
+fn read_call(program: &Program, (target, function, parameter): Called) -> Result<Request, Stop> {
     let target = target_of(program, target)?;
     let function = function_name(program, function)?.to_string();
     if function.is_empty() {
         return Err(HostError::Invalid.into());
     }
     let parameter = read_parameter(program, parameter)?;
-    Ok((target.clone(), Request::Call { target, function, parameter }))
+    Ok(Request::Call { target, function, parameter })
 }

@@ -9,7 +9,7 @@ use crate::world::{Device, key, text};
 const ECHO: &str = r#"(export "echo" (func $echo)) (func (export "memory_trap") unreachable)"#;
 
 /// Calls `target` at 0, `function` at 64 with its own parameter, and replies with what came back.
-fn forwarder(target: &str, function: &str) -> String {
+pub(crate) fn forwarder(target: &str, function: &str) -> String {
     format!(
         r#"(data (i32.const 0) "{target}") (data (i32.const 64) "{function}")
         (func (export "forward") (local $length i32)
@@ -28,7 +28,7 @@ fn forwarder(target: &str, function: &str) -> String {
 }
 
 /// Queues a call with callbacks that log what they are called with.
-fn queuer(target: &str, retries: u32) -> String {
+pub(crate) fn queuer(target: &str, retries: u32) -> String {
     format!(
         r#"(data (i32.const 0) "{target}") (data (i32.const 64) "echo")
         (data (i32.const 128) "on_success") (data (i32.const 160) "on_failure")

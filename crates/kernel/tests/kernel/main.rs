@@ -13,6 +13,8 @@ mod halting;
 mod hostile;
 mod keeping;
 mod native;
+#[cfg(feature = "reach")]
+mod reach;
 mod starting;
 mod suspending;
 mod swapping;

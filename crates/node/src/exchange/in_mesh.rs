@@ -7,10 +7,11 @@ use tenure_hal::{Flash, Instant};
 use tenure_mesh::NodeId;
 use tenure_protocols::interface::{Port, RecordKey, SendDatagram};
 use tenure_wire::directory::{Found, Query};
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Address, Name, PublicKey, Target};
 
 use super::Exchange;
-use crate::membership::{Replica, answers, node_of};
+use crate::lookup::{Mark, nodes_of};
+use crate::membership::{Replica, answers, node_of, version_of};
 use crate::moment::Moment;
 use crate::outbound::Waiter;
 
@@ -19,7 +20,8 @@ const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<F: Flash> Exchange<'_, F> {
     /// Waits until a record tells what `query` asks for, for a while, and asks for the record of the
-    /// device at `at`, if the mesh leads there; `false` if the device is in no mesh.
+    /// device at `at`, if the mesh leads there, or for that of the device with a name; `false` if the device is in no
+    /// mesh.
     pub(super) fn await_in_mesh(
         &mut self,
         now: Instant,
@@ -28,6 +30,13 @@ impl<F: Flash> Exchange<'_, F> {
     ) -> bool {
         let Some(mesh) = &mut self.mesh else { return false };
         mesh.wanted.push((query.clone(), now + RECORD_PATIENCE));
+        if let Query::Device(name) = query {
+            let mark = Mark::of(name);
+            let replica = mesh.stack.protocol::<Replica>();
+            let held = replica.and_then(|replica| replica.records().record_of(mark));
+            let known = self.directory.last_record(query).map(|entry| version_of(&entry.record));
+            mesh.lookup.seek(now, mark, known.max(held.map(|(_, version)| version)));
+        }
         if let Some(Address::Mesh(node)) = at {
             let request = SendDatagram { to: NodeId::from_bytes(*node), port: Port::RECORD_WANTED };
             mesh.stack.request(&request, &[]);
@@ -35,15 +44,56 @@ impl<F: Flash> Exchange<'_, F> {
         true
     }
 
-    /// Takes up a record that is held in the mesh and tells what `query` asks for.
-    pub(super) fn find_in_mesh(&mut self, moment: &Moment<'_>, query: &Query) -> bool {
+    /// Takes up a record that is held in the mesh and tells what `waiter` needs, which is what `query` asks for.
+    pub(super) fn find_in_mesh(
+        &mut self,
+        moment: &Moment<'_>,
+        query: &Query,
+        waiter: &Waiter,
+    ) -> bool {
         let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
-        let mut held = replica.iter().flat_map(|replica| &replica.records().held);
-        let found = held.find(|(_, held)| answers(&held.record, query)).map(|(key, _)| *key);
+        let held = replica.iter().flat_map(|replica| &replica.records().held);
+        let answering = held.filter(|(_, held)| answers(&held.record, query));
+        let newest = answering.max_by_key(|(_, held)| version_of(&held.record));
+        let found = newest.map(|(key, _)| *key);
         found.is_some_and(|key| {
             self.take_up(moment, key);
+            if let Some(mesh) = &mut self.mesh {
+                let now = moment.now;
+                mesh.stack.act::<Replica, _>(now, |replica, _| replica.records_mut().touch(key));
+            }
             self.directory.record(self.clock, moment, query).is_some()
+                && !self.may_be_outdated(moment, query, waiter)
         })
+    }
+
+    /// Whether the record here lacks the machine that is called, and its device may have published a newer one.
+    fn may_be_outdated(&self, moment: &Moment<'_>, query: &Query, waiter: &Waiter) -> bool {
+        let (Waiter::Call(tenure_kernel::OutgoingCall { target, .. }) | Waiter::Resolve(_, target)) =
+            waiter
+        else {
+            return false;
+        };
+        match (target, query) {
+            (Target::Remote { .. }, Query::Device(name)) => {
+                self.can_ask_for(moment.now, name) && self.locate(moment, target, false).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the record of the device with that name has to be looked up, and wasn't in vain a moment ago.
+    fn can_ask_for(&self, now: Instant, name: &Name) -> bool {
+        self.mesh.as_ref().is_some_and(|mesh| {
+            let has_room = nodes_of(&mesh.stack) <= self.services.config.records_max;
+            !has_room && !mesh.lookup.was_absent(now, Mark::of(name))
+        })
+    }
+
+    /// Whether the record of the device that `query` asks for was found wrong, and a newer one may be had.
+    pub(super) fn is_looked_up_anew(&self, now: Instant, query: &Query) -> bool {
+        let Query::Device(name) = query else { return false };
+        self.directory.is_doubted(query) && self.can_ask_for(now, name)
     }
 
     /// The keys of all machines that are known of in the mesh.
@@ -59,10 +109,15 @@ impl<F: Flash> Exchange<'_, F> {
     /// waited for it.
     pub(crate) fn learn_from_mesh(&mut self, moment: &mut Moment<'_>, key: RecordKey) {
         self.take_up(moment, key);
-        let Some(mesh) = &self.mesh else {
+        let Some(mesh) = &mut self.mesh else {
             debug_assert!(false, "a record came from a mesh that the device is not in");
             return;
         };
+        let replica = mesh.stack.protocol::<Replica>();
+        if let Some(held) = replica.and_then(|replica| replica.records().held.get(&key)) {
+            mesh.lookup.found(held.mark);
+        }
+        let mesh = &*mesh;
         let known = |query: &&Query| self.directory.record(self.clock, moment, query).is_some();
         let told: Vec<Query> =
             mesh.wanted.iter().map(|(query, _)| query).filter(known).cloned().collect();
@@ -90,11 +145,18 @@ impl<F: Flash> Exchange<'_, F> {
             self.hub.announce_at = moment.now;
         }
         if let Some(time) = self.clock.records_time(moment) {
-            self.directory.learn(&self.services.ownership.revoked, found, time);
+            let in_use = self.outbound.called();
+            self.directory.learn_beside(&self.services.ownership.revoked, found, time, &in_use);
         }
     }
 
     pub(crate) fn give_up_waiting(&mut self, moment: &mut Moment<'_>) {
+        while let Some(mark) = self.mesh.as_mut().and_then(|it| it.lookup.concluded(moment.now)) {
+            let wanted = self.mesh.iter().flat_map(|mesh| &mesh.wanted).map(|(query, _)| query);
+            let is_it = |query: &&Query| matches!(query, Query::Device(it) if Mark::of(it) == mark);
+            let Some(query) = wanted.into_iter().find(is_it).cloned() else { continue };
+            self.stop_waiting(moment, &query, true);
+        }
         let wanted = self.mesh.iter().flat_map(|mesh| &mesh.wanted);
         let over = wanted.filter(|(_, until)| *until <= moment.now);
         let over: Vec<Query> = over.map(|(query, _)| query.clone()).collect();
@@ -107,6 +169,8 @@ impl<F: Flash> Exchange<'_, F> {
         if let Some(mesh) = &mut self.mesh {
             mesh.wanted.retain(|(wanted, _)| wanted != query);
         }
+        // A doubted record is used where no newer one can be had.
+        self.directory.trust_again(query);
         for waiter in self.outbound.take_waiters(query) {
             // A caller that hasn't told its name in all that time is a stranger.
             let answered = answered || matches!(waiter, Waiter::Caller(..));

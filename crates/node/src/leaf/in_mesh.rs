@@ -7,13 +7,15 @@ use tenure_mesh::NodeId;
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, SendDatagram, SendLarge};
 use tenure_protocols::network_key::NetworkKey;
 use tenure_rpc::Epoch;
+use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::PublicKey;
 use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
 
-use super::{Ask, Leaf, LeafNotice, Place, limits};
+use super::{Ask, Leaf, LeafNotice, Place, Unplaced, limits};
 use crate::directory::EPOCH_PERIOD;
 use crate::identity::RecordContents;
+use crate::lookup::{Lookup, Mark, nodes_of};
 use crate::membership::{
     JoinError, RECORD_LIFETIME, Replica, accept_invitation, answers, introduce, key_of, node_of,
     start_stack,
@@ -41,6 +43,7 @@ impl<F: Flash> Leaf<F> {
     pub(super) fn start_mesh(&mut self, now: Instant, key: NetworkKey) {
         let owner = self.config.owner.verifying_key;
         self.mesh = Some(start_stack(now, &mut self.identity, owner, key, limits::mesh()));
+        self.lookup = Lookup::new(now);
         self.publish_at = now;
         self.notices.push_back(LeafNotice::Joined);
     }
@@ -54,6 +57,7 @@ impl<F: Flash> Leaf<F> {
         stack.act::<Replica, _>(moment.now, |replica, _| {
             replica.records_mut().tell_time(Some(unix_s), false);
         });
+        self.lookup.attend(stack, moment.now);
         stack.poll(moment.now);
         for _ in 0..EVENTS_PER_POLL {
             let Some(event) = self.mesh.as_mut().and_then(|stack| stack.host_event()) else {
@@ -71,11 +75,19 @@ impl<F: Flash> Leaf<F> {
                             introduce(stack, &device, arrived.from);
                         }
                     }
+                    Port::LOOKUP => {
+                        if let Some(stack) = &mut self.mesh {
+                            self.lookup.hear(stack, moment.now, arrived.from, datagram);
+                        }
+                    }
                     _ => {}
                 }
             } else if let Some((arrived, _)) = event.notification::<RecordArrived>() {
                 let replica = self.mesh.as_ref().and_then(|stack| stack.protocol::<Replica>());
                 let held = replica.and_then(|replica| replica.records().held.get(&arrived.key));
+                if let Some(held) = held {
+                    self.lookup.found(held.mark);
+                }
                 let is_behind =
                     held.is_some_and(|held| self.records_time.learn(moment.now, &held.record));
                 if is_behind {
@@ -103,6 +115,27 @@ impl<F: Flash> Leaf<F> {
         let replica = self.mesh.as_ref()?.protocol::<Replica>()?;
         let mut held = replica.records().held.values().map(|held| &held.record);
         held.find(|record| answers(record, query))
+    }
+
+    /// Looks up the record of the device with that name; `false` where the mesh is so small that it would be here.
+    pub(super) fn look_up(&mut self, now: Instant, device: &Name) -> bool {
+        let is_large =
+            self.mesh.as_ref().is_some_and(|it| nodes_of(it) > limits::mesh().records_max);
+        if is_large {
+            self.lookup.seek(now, Mark::of(device), None);
+        }
+        is_large
+    }
+
+    /// Makes the calls that waited for a record which has come, and gives up those that waited too long.
+    pub(super) fn go_on_with_unplaced(&mut self, moment: &mut Moment<'_>) {
+        let now = moment.now;
+        let is_over =
+            |it: &Self, wanted: &Unplaced| wanted.until <= now || it.find(&wanted.ask).is_some();
+        while let Some(at) = self.unplaced.iter().position(|wanted| is_over(self, wanted)) {
+            let wanted = self.unplaced.remove(at);
+            self.ask(moment, wanted);
+        }
     }
 
     /// Asks the device at `node` who it is.

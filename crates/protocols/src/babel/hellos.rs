@@ -76,6 +76,8 @@ impl Babel {
             // Lines that were told and not yet sent are none that anybody misses.
             version: self.flushed,
             number: self.number_of_boot(),
+            digest: (lists && self.flushed == self.table.version())
+                .then(|| self.table.told_digest().to_be_bytes()),
             lists,
         };
         self.sequence = self.sequence.wrapping_add(1);
@@ -101,7 +103,11 @@ impl Babel {
                 self.forget_link(at, context);
                 continue;
             }
+            let is_outdated = link.is_outdated(now);
             self.renew_cost(neighbour, context);
+            if is_outdated && self.unrest.is_restless(now) {
+                self.forget_lines(neighbour, context);
+            }
             at += 1;
         }
     }
@@ -129,6 +135,24 @@ impl Babel {
         let (neighbour, _) = self.links.remove(at);
         self.asked.retain(|asked| asked.by != neighbour);
         let affected = self.table.forget(neighbour);
+        self.select(&affected, context);
+    }
+
+    /// Whether a neighbour's digest is that of its table as it is known here, if all of it is.
+    fn agrees(&self, from: NodeId, hello: &Hello) -> bool {
+        let is_known =
+            self.place(from).is_some_and(|at| self.links[at].1.knows_up_to(hello.version));
+        let learnt = is_known.then(|| self.table.learnt_digest(from)).flatten();
+        learnt.zip(hello.digest).is_none_or(|(learnt, told)| learnt.to_be_bytes() == told)
+    }
+
+    /// Forgets the lines of a neighbour: some line was never told, or one that was is taken for known and isn't, so
+    /// somebody lied. Next hops may form a loop by such a line. All are asked for anew.
+    #[inline(never)]
+    fn forget_lines(&mut self, from: NodeId, context: &mut Context<'_, Self>) {
+        let Some(link) = self.link(from) else { return };
+        link.forget_lines();
+        let affected = self.table.forget_lines(from);
         self.select(&affected, context);
     }
 
@@ -186,7 +210,7 @@ impl Handles<Hello> for Babel {
         let longest = self.config.hello_interval * 3 / 2;
         let interval = Duration::from_millis(hello.interval_ms.into()).min(longest);
         link.hello(hello.sequence, interval, context.now());
-        link.tells_up_to(hello.version);
+        let is_contradicted = link.tells_up_to(hello.version);
         if hello.lists {
             let own = mark(context.node(), self.boot);
             let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();
@@ -204,6 +228,9 @@ impl Handles<Hello> for Babel {
             let entry =
                 Entry { destination: reception.from, distance: Distance { seqno, metric: 0 } };
             self.learn_line(reception.from, entry, context);
+        }
+        if is_contradicted || !self.agrees(reception.from, &hello) {
+            self.forget_lines(reception.from, context);
         }
         self.chase(reception.from, context);
     }

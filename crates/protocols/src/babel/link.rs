@@ -20,6 +20,9 @@ const LOST_FOR_ONE_MORE: u32 = 4;
 const SILENT: u32 = 2;
 /// So many hellos in a row that speak of fewer lines than are known mean that some were invented.
 const LOWER_VERSIONS_MAX: u8 = 4;
+/// Lines of a table that isn't whole for so long expire, as routes do (RFC 8966 §3.5.4), where those that are missing
+/// aren't asked for. With a pause between hellos, by which it is seen, a lie of a neighbour's stays below 20 s.
+const LINES_EXPIRE_AFTER: Duration = Duration::from_secs(15);
 /// So many more mean that the neighbour is gone.
 const GONE_AFTER: u32 = 4;
 /// How often a neighbour that took no packet is asked for a sign of life, if the link loses nothing; and
@@ -29,6 +32,8 @@ const LOST_FOR_ONE_MORE_DOUBT: u32 = 28;
 /// A link that carries no packets is tried again after so many hellos, and then ever more rarely.
 const RETRY_FIRST: u8 = 1;
 const RETRY_MAX: u8 = 16;
+/// A link that wasn't doubted for so many hellos is as good as one that never was.
+const CALM_HELLOS: u8 = 32;
 /// The share that a neighbour hears which has heard one thing.
 const VOUCHED: u8 = 170;
 /// So many gaps in a neighbour's table are known apart.
@@ -53,6 +58,10 @@ pub(super) struct Link {
     /// The version of its table that it spoke of, and how often in a row it has spoken of a lower one since.
     pub version: u32,
     lower_versions: u8,
+    /// Since when lines are missing.
+    incomplete_since: Option<Instant>,
+    /// Whether it spoke of a lower version than one of a line that came.
+    is_contradicted: bool,
     /// Behind gaps, after which versions its table is known again, and up to which; in order.
     ahead: Vec<(u32, u32)>,
     /// When what is missing is asked for, and how often it was since the last that came of it.
@@ -67,12 +76,16 @@ pub(super) struct Link {
     due_at: Instant,
     /// The share of our hellos that the neighbour heard, of 255.
     heard_there: u8,
-    /// How often it was asked for a sign of life since a packet was not taken.
+    /// How often it was asked for an acknowledgment since a packet was not taken.
     doubts: u8,
-    /// It gave none: what is for it alone doesn't arrive, whatever is heard of it. After so many of its
-    /// hellos it is asked again.
+    /// It gave none: what is for it alone doesn't arrive, or nothing comes back, whatever is heard of it. After so
+    /// many of its hellos it is asked again.
     retry_in: Option<u8>,
     retry_pause: u8,
+    /// How many of its hellos came since without doubt.
+    calm_hellos: u8,
+    /// The number of the acknowledgment that it is asked for.
+    pub requested: Option<u16>,
     /// The cost that routes are computed with.
     pub cost: u16,
 }
@@ -85,6 +98,8 @@ impl Link {
             known: 0,
             version: 0,
             lower_versions: 0,
+            incomplete_since: None,
+            is_contradicted: false,
             ahead: Vec::new(),
             ask_at: None,
             asks: 0,
@@ -97,6 +112,8 @@ impl Link {
             doubts: 0,
             retry_in: None,
             retry_pause: RETRY_FIRST,
+            calm_hellos: 0,
+            requested: None,
             cost: INFINITE,
         }
     }
@@ -118,20 +135,52 @@ impl Link {
         self.interval = interval.max(Duration::from_millis(1));
         self.due_at = now + self.interval * 3 / 2;
         self.retry_in = self.retry_in.map(|hellos| hellos.saturating_sub(1));
+        self.calm_hellos = self.calm_hellos.saturating_add(1);
+        if self.calm_hellos >= CALM_HELLOS {
+            self.retry_pause = RETRY_FIRST;
+        }
     }
 
-    /// The neighbour has told lines up to `version`. One that speaks of less and less than is known here never
-    /// told that: somebody else did in its name, and what is known of it is learnt anew.
-    pub(super) fn tells_up_to(&mut self, version: u32) {
-        if version >= self.version.max(self.known) {
+    /// The neighbour has told lines up to `version`. Returns whether it never told what was heard of it: it speaks of
+    /// less and less than is known here, or did so and has come to those versions since, by other lines.
+    pub(super) fn tells_up_to(&mut self, version: u32) -> bool {
+        let learnt = self.ahead.last().map_or(self.known, |(_, until)| *until);
+        if version < learnt {
+            self.is_contradicted = true;
+        } else if self.is_contradicted {
+            self.version = version;
+            return true;
+        }
+        if version >= self.version.max(learnt) {
             (self.version, self.lower_versions) = (version, 0);
-            return;
+            return false;
         }
         self.lower_versions += 1;
         if self.lower_versions >= LOWER_VERSIONS_MAX {
-            (self.version, self.lower_versions, self.known) = (version, 0, 0);
-            self.ahead.clear();
+            self.version = version;
+            return true;
         }
+        false
+    }
+
+    /// Forgets which lines of the neighbour's table came: all are asked for again.
+    pub(super) fn forget_lines(&mut self) {
+        (self.known, self.lower_versions, self.is_contradicted) = (0, 0, false);
+        self.incomplete_since = None;
+        self.ahead.clear();
+    }
+
+    /// Whether lines have been missing for so long that those which came can't be relied on.
+    pub(super) fn is_outdated(&mut self, now: Instant) -> bool {
+        let is_incomplete = self.gaps().next().is_some();
+        let since = self.incomplete_since.filter(|_| is_incomplete).unwrap_or(now);
+        self.incomplete_since = is_incomplete.then_some(since);
+        now.since(since) >= LINES_EXPIRE_AFTER
+    }
+
+    /// Whether all lines came that the neighbour told up to `version`, and none after it.
+    pub(super) fn knows_up_to(&self, version: u32) -> bool {
+        self.known == version && self.ahead.is_empty()
     }
 
     /// The lines of the neighbour's table came that it told after version `after`, up to version `to`.
@@ -185,8 +234,9 @@ impl Link {
         }
     }
 
-    /// A packet was not taken by the neighbour, or a sign of life didn't come.
+    /// A packet was not taken by the neighbour, or an acknowledgment didn't come.
     pub(super) fn doubt(&mut self) {
+        self.calm_hellos = 0;
         if self.retry_in.is_none() {
             self.doubts = self.doubts.saturating_add(1);
             if self.doubts > self.doubts_max() {
@@ -197,30 +247,32 @@ impl Link {
 
     /// Datagrams to the neighbour were lost again and again.
     pub(super) fn give_up(&mut self) {
-        self.doubts = 0;
+        (self.doubts, self.calm_hellos) = (0, 0);
         self.retry_in = Some(self.retry_pause);
         self.retry_pause = (self.retry_pause * 2).min(RETRY_MAX);
     }
 
-    /// Something came from the neighbour that was for this node alone. That both hear each other's hellos
-    /// isn't enough: there are links that carry what is for everybody, and nothing else.
+    /// The neighbour acknowledged what was for it alone, and that came. That both hear each other's hellos isn't
+    /// enough: there are links that carry what is for everybody, and nothing else.
     pub(super) fn trust(&mut self) {
-        if self.retry_in.take().is_none() && self.doubts == 0 {
-            self.retry_pause = RETRY_FIRST;
-        }
-        self.doubts = 0;
+        (self.doubts, self.calm_hellos) = (0, 0);
+        (self.retry_in, self.requested) = (None, None);
     }
 
-    /// The neighbour took what was for it alone, and answered: the link carries both ways, though no hellos
+    /// The neighbour heard what was for everybody, and answered: the link carries that both ways, though no hellos
     /// may have shown it yet.
     pub(super) fn vouch(&mut self) {
-        self.trust();
         self.history |= (1 << HEARD_MIN) - 1;
         self.remembered = self.remembered.max(HEARD_MIN);
         self.heard_there = self.heard_there.max(VOUCHED);
     }
 
-    /// Whether it is to be asked for a sign of life.
+    /// Whether what is for the neighbour alone doesn't arrive, as far as is known.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.retry_in.is_some()
+    }
+
+    /// Whether it is to be asked for an acknowledgment.
     pub(super) fn is_doubted(&self) -> bool {
         self.doubts > 0
     }
@@ -229,6 +281,7 @@ impl Link {
     pub(super) fn is_to_be_retried(&mut self) -> bool {
         let is_due = self.retry_in == Some(0);
         if is_due {
+            self.calm_hellos = 0;
             self.retry_in = Some(self.retry_pause);
             self.retry_pause = (self.retry_pause * 2).min(RETRY_MAX);
         }

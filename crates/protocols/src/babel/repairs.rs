@@ -1,4 +1,4 @@
-//! Lines that didn't arrive, and signs of life: asked for, and given.
+//! Lines that didn't arrive: asked for, and given.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use super::link::{GAPS_MAX, Link};
 use super::table::News;
 use super::{Babel, Chase, Missing, Update};
 use crate::forwarding::watch;
-use crate::interface::{LinkDoubted, LinkFailing, NextHopRated};
+use crate::interface::NextHopRated;
 
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
 /// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
@@ -21,15 +21,12 @@ const PAUSES_UNTIL_AGAIN: u32 = 2;
 const LINES_A_PAUSE: u32 = 32;
 const PAUSES_FOR_LINES_MAX: u32 = 6;
 const DOUBLINGS_MAX: u8 = 4;
-/// How long a neighbour has for a sign of life.
-const DOUBT_PAUSE: Duration = Duration::from_millis(60);
 /// Frames of lines sent again one after the other; more wait a moment.
 const REPAIRS_AT_ONCE: usize = 4;
 /// If so many neighbours miss lines, they are told to everybody.
 const ASKERS_FOR_ALL: usize = 3;
 
-/// Lines that a neighbour asked for: those told after one version and up to another; or none, for a
-/// sign of life.
+/// Lines that a neighbour asked for: those told after one version and up to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) by: NodeId,
@@ -65,26 +62,6 @@ impl Babel {
             } else if link.asks > 0 {
                 (link.asks, link.ask_at) = (1, Some(now + pause * pauses_until_again(link)));
             }
-        }
-    }
-
-    /// Asks a neighbour for a sign of life that could not be reached, now and then.
-    pub(super) fn retry(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
-        if let Some(link) = self.link(neighbour)
-            && link.is_to_be_retried()
-        {
-            ask(neighbour, link, context);
-        }
-    }
-
-    /// Asks a neighbour for a sign of life.
-    fn doubt(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
-        // It is in doubt already, or known to carry nothing.
-        if let Some(link) = self.link(neighbour)
-            && !link.is_doubted()
-        {
-            link.doubt();
-            self.chase_in(Duration::ZERO, context);
         }
     }
 
@@ -133,7 +110,7 @@ fn pauses_until_again(link: &Link) -> u32 {
 
 fn ask(neighbour: NodeId, link: &Link, context: &mut Context<'_, Babel>) {
     let mut gaps = link.gaps();
-    let (after, to) = gaps.next().unwrap_or((link.version, link.version));
+    let Some((after, to)) = gaps.next() else { return };
     let mut body = Vec::new();
     for gap in gaps {
         // Serialising two numbers into memory doesn't fail.
@@ -151,33 +128,22 @@ impl Expires<Chase> for Babel {
         self.chase_at = None;
         let now = context.now();
         let pause = self.shared(MISSING_PAUSE);
-        let (mut doubts, mut next) = (Vec::new(), None::<Instant>);
+        let mut next = None::<Instant>;
         for (neighbour, link) in &mut self.links {
             if !link.is_incomplete() {
                 (link.asks, link.ask_at) = (0, None);
             }
             let is_due = link.ask_at.is_some_and(|at| at <= now);
-            if is_due || link.is_doubted() {
-                ask(*neighbour, link, context);
-            }
             if is_due {
+                ask(*neighbour, link, context);
                 let pauses = pauses_until_again(link) << link.asks;
                 let pause = context.random().around(pause * pauses);
                 link.asks = (link.asks + 1).min(DOUBLINGS_MAX);
                 link.ask_at = Some(now + pause);
             }
-            if link.is_doubted() {
-                link.doubt();
-                doubts.push(*neighbour);
-            }
             next = next.into_iter().chain(link.ask_at).min();
         }
-        for neighbour in &doubts {
-            self.renew_cost(*neighbour, context);
-        }
-        if !doubts.is_empty() {
-            self.chase_in(DOUBT_PAUSE, context);
-        }
+        self.ask_doubted(context);
         if let Some(at) = next {
             self.chase_in(at.since(now), context);
         }
@@ -193,18 +159,15 @@ impl Handles<Missing> for Babel {
         context: &mut Context<'_, Self>,
     ) {
         let (by, version) = (reception.from, self.table.version());
-        let Some(link) = self.link(by) else { return };
-        if reception.addressed {
-            link.trust();
+        if self.link(by).is_none() {
+            return;
         }
-        self.renew_cost(by, context);
         self.asked.retain(|asked| asked.by != by);
         let mut gap = Some((missing.after, missing.to));
         let mut rest = reception.body;
         for _ in 0..GAPS_MAX {
             let Some((after, to)) = gap.take() else { break };
-            // A neighbour that has all lines is told so: it may ask for a sign of life.
-            if after <= to && self.asked.len() < self.config.neighbours_max {
+            if after < to && self.asked.len() < self.config.neighbours_max {
                 self.asked.push(Asked { by, after: after.min(version), to: to.min(version) });
             }
             if let Some((more, after_it)) = decode(rest) {
@@ -212,25 +175,6 @@ impl Handles<Missing> for Babel {
             }
         }
         self.flush(News::Soon, context);
-    }
-}
-
-impl Hears<LinkFailing> for Babel {
-    fn hear(&mut self, failing: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
-        if !self.unrest.is_restless(context.now()) {
-            return self.doubt(failing.neighbour, context);
-        }
-        // Where links come and go, one that takes no datagram has gone.
-        if let Some(link) = self.link(failing.neighbour) {
-            link.give_up();
-            self.renew_cost(failing.neighbour, context);
-        }
-    }
-}
-
-impl Hears<LinkDoubted> for Babel {
-    fn hear(&mut self, doubted: LinkDoubted, _: &[u8], context: &mut Context<'_, Self>) {
-        self.doubt(doubted.neighbour, context);
     }
 }
 

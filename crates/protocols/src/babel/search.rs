@@ -121,6 +121,15 @@ impl Babel {
         }
     }
 
+    /// Answers all who searched for ways that are known now.
+    pub(super) fn answer_all_searches(&mut self, context: &mut Context<'_, Self>) {
+        let waits = self.searches.iter().filter(|(_, searched)| !searched.askers.is_empty());
+        let waits: Vec<_> = waits.map(|(destination, _)| *destination).collect();
+        for destination in waits {
+            self.answer_searches(destination, context);
+        }
+    }
+
     /// Answers those who searched for a way that is known now.
     fn answer_searches(&mut self, destination: NodeId, context: &mut Context<'_, Self>) {
         let route = self.table.route(destination);
@@ -197,8 +206,12 @@ impl Handles<Found> for Babel {
         if !reception.addressed {
             return;
         }
-        // It heard the search, and this node hears the answer.
+        // It heard the search, and this node hears the answer. The search was for everybody: whether what is for the
+        // neighbour alone arrives, an acknowledgment shows.
         link.vouch();
+        if link.is_given_up() {
+            self.request_acknowledgment(from, context);
+        }
         self.renew_cost(from, context);
         self.learn_line(from, found.entry, context);
         self.answer_searches(found.entry.destination, context);

@@ -31,6 +31,8 @@ const BELIEVED_ANEW_AFTER: Duration = Duration::from_secs(8);
 /// The extra cost of a way over a neighbour that is thought to pass nothing on. It is more than the way around
 /// the neighbour costs, and others are told so.
 const DETOUR: u16 = 4096;
+/// 2⁶⁴ over the golden ratio: its products spread over all bits (Knuth, The Art of Computer Programming, §6.4).
+const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The most destinations that places can tell apart.
 const DESTINATIONS_MAX: usize = u16::MAX as usize;
 
@@ -64,6 +66,17 @@ impl Distance {
     /// (§3.5.1).
     pub fn is_better_than(self, other: Self) -> bool {
         self.seqno > other.seqno || (self.seqno == other.seqno && self.metric < other.metric)
+    }
+
+    /// A part of a [digest](Table::told_digest): that a `destination` is so far.
+    fn digest(self, destination: NodeId) -> u16 {
+        if self.metric == INFINITE {
+            return 0;
+        }
+        let Seqno { boot, number } = self.seqno;
+        let mix = |mixed: u64, part: u64| (mixed ^ part).wrapping_mul(MIX).rotate_left(32);
+        let parts = [u64::from(boot) << 32 | u64::from(number), self.metric.into()];
+        parts.into_iter().fold(mix(0, destination.number()), mix) as u16
     }
 
     /// Whether it is [better](Self::is_better_than), and its number one that the destination can have come to.
@@ -148,6 +161,8 @@ struct Column {
     passes_on: bool,
     /// By place; a metric that is infinite, or none at all, offers nothing.
     offers: Vec<Distance>,
+    /// The neighbour's line on this node, which no way is chosen by.
+    to_own: Distance,
 }
 
 #[derive(Debug)]
@@ -276,6 +291,8 @@ impl Table {
     pub fn learn(&mut self, from: NodeId, entry: Entry, now: Instant) -> Option<Place> {
         let Entry { destination, distance } = entry;
         if destination == self.own {
+            let at = self.column_of(from);
+            self.columns[at].to_own = distance;
             return None;
         }
         let expected = self.destinations.get(self.expected);
@@ -374,6 +391,31 @@ impl Table {
             };
             Some((version, Entry { destination, distance }))
         })
+    }
+
+    /// A digest of the lines that neighbours were told: the sum over those that lead somewhere, in any order.
+    pub(super) fn told_digest(&self) -> u16 {
+        let own = Distance { seqno: self.own_seqno, metric: 0 };
+        let own = (self.own_version > 0).then(|| own.digest(self.own));
+        let told = self.destinations.iter().filter_map(|it| Some(it.told?.digest(it.id)));
+        own.into_iter().chain(told).fold(0, u16::wrapping_add)
+    }
+
+    /// The same digest of a neighbour's lines as they are known here; `None` if there is no room for all of them.
+    pub(super) fn learnt_digest(&self, neighbour: NodeId) -> Option<u16> {
+        let has_room = self.destinations.len() < self.destinations_max;
+        let column = &self.columns[self.column(neighbour).filter(|_| has_room)?];
+        let offers = self.destinations.iter().zip(&column.offers);
+        let offers = offers.map(|(known, offer)| offer.digest(known.id));
+        Some(offers.fold(column.to_own.digest(self.own), u16::wrapping_add))
+    }
+
+    /// Forgets what a neighbour said, and not the link to it; gives the destinations that have to be selected anew.
+    pub(super) fn forget_lines(&mut self, neighbour: NodeId) -> Vec<Place> {
+        let cost = self.cost(neighbour);
+        let affected = self.forget(neighbour);
+        self.set_cost(neighbour, cost);
+        affected
     }
 
     /// The own sequence number.
@@ -524,7 +566,8 @@ fn with_handicap(metric: u16) -> u32 {
 impl Default for Column {
     /// Nobody's.
     fn default() -> Self {
-        Self { neighbour: None, cost: INFINITE, passes_on: true, offers: Vec::new() }
+        let (offers, to_own) = (Vec::new(), Distance::NOWHERE);
+        Self { neighbour: None, cost: INFINITE, passes_on: true, offers, to_own }
     }
 }
 

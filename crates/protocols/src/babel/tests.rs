@@ -10,7 +10,7 @@ use super::demand::Demand;
 use super::link::Link;
 use super::table::{Distance, Entry, News, Selection, Seqno, Table};
 use super::unrest::Unrest;
-use super::{Babel, Config, INFINITE, Search};
+use super::{Acknowledgment, Babel, Config, INFINITE, Missing, Search, Update};
 use crate::testing::{Network, id};
 
 const NOW: Instant = Instant::BOOT;
@@ -148,11 +148,60 @@ fn versions_that_somebody_invented_in_a_neighbours_name_are_forgotten_after_a_fe
     link.learn(0, 7);
     link.learn(7, u32::MAX);
     for _ in 0..3 {
-        link.tells_up_to(7);
+        assert!(!link.tells_up_to(7));
         assert_eq!((link.known, link.gaps().count()), (u32::MAX, 0));
     }
-    link.tells_up_to(7);
+    assert!(link.tells_up_to(7));
+    link.forget_lines();
     assert_eq!(link.gaps().collect::<Vec<_>>(), [(0, 7)], "all is asked for anew");
+}
+
+#[test]
+fn a_neighbour_that_comes_to_a_version_after_it_spoke_of_a_lower_one_never_told_it_before() {
+    let mut link = Link::new(1, 0);
+    link.learn(0, 7);
+    assert!(!link.tells_up_to(7));
+    link.learn(8, 9);
+    assert!(!link.tells_up_to(7));
+    assert!(link.tells_up_to(12));
+    link.forget_lines();
+    assert_eq!(link.gaps().collect::<Vec<_>>(), [(0, 12)]);
+    assert!(!link.tells_up_to(12), "it is told so once");
+}
+
+#[test]
+fn lines_of_a_table_that_isnt_whole_expire_after_a_while_and_others_dont() {
+    let mut link = Link::new(1, 0);
+    let at = |seconds: u64| Instant::from_millis(seconds * 1000);
+    link.learn(0, 4);
+    assert!(!link.is_outdated(at(0)) && !link.is_outdated(at(100)));
+    link.learn(6, 8);
+    assert!(!link.is_outdated(at(101)) && !link.is_outdated(at(115)) && link.is_outdated(at(116)));
+    link.learn(4, 6);
+    assert!(!link.is_outdated(at(117)));
+    link.learn(9, 10);
+    assert!(!link.is_outdated(at(118)), "others are missing now");
+}
+
+#[test]
+fn digests_are_equal_where_tables_are_and_only_there() {
+    let (mut told, mut learnt) = (table(), Table::new(id(1), 1, true, 16));
+    learnt.set_cost(id(0), 64);
+    // Two have the same digest by chance once in 65,536 times.
+    for (number, metric) in [(1, 64), (8, 64), (9, 100), (10, 300)] {
+        told.learn(id(2), entry(id(number), 0, metric), NOW);
+        select(&mut told, id(number));
+        tell(&mut told, id(number));
+        assert_ne!(learnt.learnt_digest(id(0)), Some(told.told_digest()));
+        for (_, line) in told.told_between(0, u32::MAX) {
+            learnt.learn(id(0), line, NOW);
+        }
+        assert_eq!(learnt.learnt_digest(id(0)), Some(told.told_digest()), "also of ways to itself");
+    }
+    learnt.learn(id(0), entry(id(11), 0, 64), NOW);
+    assert_ne!(learnt.learnt_digest(id(0)), Some(told.told_digest()), "it was never told");
+    learnt.forget_lines(id(0));
+    assert_eq!((learnt.learnt_digest(id(0)), learnt.cost(id(0))), (Some(0), 64));
 }
 
 #[test]
@@ -213,6 +262,25 @@ fn a_line_converges_within_a_second() {
     network.run(Duration::from_secs(1));
     let expected = [None, Some(id(0)), Some(id(1)), Some(id(2)), Some(id(3)), Some(id(4))];
     assert_eq!(next_hops(&network, 0), expected);
+}
+
+#[test]
+fn a_line_that_was_never_told_is_forgotten_and_no_circle_stays_by_it() {
+    let mut network = Network::new(2, set_up).line(0);
+    network.run(Duration::from_secs(20));
+    let (now, lie) = (network.now, entry(id(9), 0, 1));
+    let body = postcard::to_allocvec(&lie).expect("a few numbers");
+    network.stacks[1].act::<Babel, _>(now, |babel, context| {
+        let after = babel.table().version();
+        let update = Update { boot: 1, after, to: after + 1 };
+        context.transmit(&update, Outgoing { body: &body, ..Outgoing::default() });
+    });
+    network.run(Duration::from_millis(300));
+    // 1 hears of it from 0 alone. It says so by the line of that version, which 0 takes for known.
+    assert_eq!([next_hop(&network, 0, 9), next_hop(&network, 1, 9)], [Some(id(1)), Some(id(0))]);
+    network.run(Duration::from_secs(12));
+    assert_eq!([next_hop(&network, 0, 9), next_hop(&network, 1, 9)], [None, None]);
+    assert_eq!(next_hop(&network, 0, 1), Some(id(1)), "true lines are learnt anew");
 }
 
 #[test]
@@ -301,6 +369,57 @@ fn a_link_that_takes_no_packet_stays_down_whatever_hellos_say_until_it_takes_one
     assert_eq!(tries, [0, 2, 6, 14, 30, 46], "it is tried again, ever more rarely");
     link.trust();
     assert!(link.renew_cost() && link.cost < INFINITE);
+}
+
+#[test]
+fn what_arrives_shows_nothing_of_the_other_direction_and_an_acknowledgment_of_what_was_asked_does()
+{
+    let mut network = Network::new(2, set_up).line(0);
+    network.run(Duration::from_secs(20));
+    let now = network.now;
+    network.stacks[0].act::<Babel, _>(now, |babel, context| {
+        babel.link(id(1)).expect("it is heard").give_up();
+        babel.renew_cost(id(1), context);
+    });
+    let cost =
+        |network: &Network| network.stacks[0].protocol::<Babel>().map(|babel| babel.cost(id(1)));
+    let missing = Missing { after: 0, to: 1 };
+    network.stacks[1].act::<Babel, _>(now, |_, context| {
+        context.send(id(0), &missing);
+        // Nobody asked for these.
+        context.send(id(0), &Acknowledgment { number: 0 });
+        context.send(id(0), &Acknowledgment { number: 7 });
+    });
+    network.run(Duration::from_millis(20));
+    assert_eq!(cost(&network), Some(INFINITE));
+    network.run(Duration::from_secs(6));
+    assert!(cost(&network) < Some(INFINITE), "it is asked, and acknowledges");
+}
+
+#[test]
+fn a_link_that_was_calm_for_long_is_retried_as_soon_as_one_that_never_failed() {
+    let mut link = good_link();
+    link.give_up();
+    link.trust();
+    link.give_up();
+    link.trust();
+    let mut retried_after = |calm_hellos: u16, from: u16| {
+        let hello = |link: &mut Link, sequence: u16| {
+            let now = Instant::from_millis(2000 * u64::from(sequence));
+            link.hello(sequence, Duration::from_secs(2), now);
+        };
+        (from..from + calm_hellos).for_each(|sequence| hello(&mut link, sequence));
+        link.give_up();
+        let mut hellos = 0;
+        while !link.is_to_be_retried() {
+            hello(&mut link, from + calm_hellos + hellos);
+            hellos += 1;
+        }
+        link.trust();
+        hellos
+    };
+    assert_eq!(retried_after(31, 32), 4);
+    assert_eq!(retried_after(32, 100), 1);
 }
 
 #[test]

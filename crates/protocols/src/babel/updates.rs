@@ -73,14 +73,12 @@ impl Babel {
 
     /// Writes down a line; returns how much neighbours need to hear of what came of it.
     fn learn(&mut self, from: NodeId, entry: Entry, context: &mut Context<'_, Self>) -> News {
+        let affected = self.table.learn(from, entry, context.now());
         if entry.destination == context.node() {
             let is_invented = self.table.outbid(entry.distance.seqno);
             return if is_invented { News::AtOnce } else { News::None };
         }
-        match self.table.learn(from, entry, context.now()) {
-            Some(place) => self.select_one(place, context),
-            None => News::None,
-        }
+        affected.map_or(News::None, |place| self.select_one(place, context))
     }
 
     /// Believes destinations anew of which only what can't follow was heard for a while.
@@ -192,9 +190,6 @@ impl Handles<Update> for Babel {
         let Some(link) = self.link(reception.from) else { return };
         if link.boot != update.boot {
             return;
-        }
-        if reception.addressed {
-            link.trust();
         }
         if update.to <= link.known {
             return self.renew_cost(reception.from, context);

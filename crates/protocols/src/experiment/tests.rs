@@ -10,9 +10,7 @@ use crate::reliable_broadcast::{self, ReliableBroadcast};
 use crate::testing::{Network, id, line_router};
 use crate::topology_control::put_in_place;
 use core::time::Duration;
-use tenure_mesh::{Declared, Framer, PriorityQueues, TimerList, Unsealed};
-
-type Usual = Catalogue<Framer<Unsealed>, PriorityQueues, TimerList>;
+use tenure_mesh::Declared;
 
 fn owner() -> SigningKey {
     SigningKey::from_bytes(&[3; 32])
@@ -32,13 +30,15 @@ fn set_up(stack: &mut Stack, index: usize) {
     stack.subscribe::<LogArrived>();
 }
 
-fn catalogue() -> Usual {
-    let membership = |stack: &mut Stack, now: Instant, settings: &[u8]| {
-        let Some(seconds) = settings.first() else { return false };
-        stack.start(now, Membership::new(Duration::from_secs((*seconds).into())));
-        true
+/// Carries out the order in the body of an [`Ordered`], for a host that lets membership be started.
+fn obey(stack: &mut Stack, now: Instant, body: &[u8]) -> bool {
+    let Some((order, _)) = decode::<Order>(body) else { return false };
+    let membership = |_, settings: &[u8]| {
+        let seconds = Duration::from_secs((*settings.first()?).into());
+        Some(Prepared::new(Membership::new(seconds)))
     };
-    Catalogue([(Membership::DESCRIPTION.number, membership as _)].into())
+    let knows = |number| number == Membership::DESCRIPTION.number;
+    carry_out(stack, now, &order, knows, membership)
 }
 
 /// Gives an order at node 0, lets it spread, and lets every host carry it out.
@@ -52,7 +52,7 @@ fn direct(network: &mut Network, number: u64, order: Order) -> Vec<bool> {
         while let Some(event) = stack.host_event() {
             if let Some((_, body)) = event.notification::<Ordered>() {
                 let body = body.to_vec();
-                done.push(catalogue().carry_out(stack, now, &body));
+                done.push(obey(stack, now, &body));
             }
         }
     }

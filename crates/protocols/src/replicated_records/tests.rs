@@ -7,9 +7,15 @@ use alloc::collections::BTreeMap;
 use tenure_mesh::{Declared, Stack};
 
 /// Records whose version is their first byte; one that ends with `!` is forged, and with `?` not to
-/// everybody's taste.
-#[derive(Debug, Default)]
-struct Bytes(BTreeMap<RecordKey, Vec<u8>>, bool);
+/// everybody's taste. There is room for so many.
+#[derive(Debug)]
+struct Bytes(BTreeMap<RecordKey, Vec<u8>>, bool, usize);
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self(BTreeMap::new(), false, 64)
+    }
+}
 
 impl Records for Bytes {
     fn each(&self, act: &mut dyn FnMut(RecordKey, u64)) {
@@ -21,26 +27,37 @@ impl Records for Bytes {
     fn version(&self, key: RecordKey) -> Option<u64> {
         Some(self.0.get(&key)?[0].into())
     }
+    fn room(&self) -> usize {
+        self.2.saturating_sub(self.0.len())
+    }
     fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool {
         let is_to_taste = !(self.1 && record.ends_with(b"?"));
         let genuine = !record.is_empty() && !record.ends_with(b"!") && is_to_taste;
         let newer = self.version(key).is_none_or(|version| version < record[0].into());
-        if genuine && newer {
+        let has_room = self.0.contains_key(&key) || self.room() > 0;
+        if genuine && newer && has_room {
             self.0.insert(key, record.to_vec());
         }
-        genuine && newer
+        genuine && newer && has_room
     }
 }
 
 type Replica = ReplicatedRecords<Bytes>;
 
 fn set_up(count: usize) -> impl Fn(&mut Stack, usize) {
+    set_up_with_room(count, 64)
+}
+
+fn set_up_with_room(count: usize, room: usize) -> impl Fn(&mut Stack, usize) {
     move |stack, index| {
         stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
         stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
         stack.start(Instant::BOOT, Fragmentation::new(fragmentation::Config::default()));
         stack.start(Instant::BOOT, line_router(index, count));
-        stack.start(Instant::BOOT, Replica::new(Config::default(), Bytes::default()));
+        stack.start(
+            Instant::BOOT,
+            Replica::new(Config::default(), Bytes(BTreeMap::new(), false, room)),
+        );
     }
 }
 
@@ -145,4 +162,85 @@ fn a_summary_that_promises_what_doesnt_come_costs_a_bounded_room() {
     }
     network.run(Duration::from_secs(30));
     assert!(network.stacks[1].protocol::<Replica>().unwrap().asked.len() <= ASKED_MAX);
+}
+
+/// Ten nodes in a line with a record each, and a table for `room` records; how many frames they send in two minutes
+/// once they had three.
+fn frames_at_rest(room: usize) -> u64 {
+    let mut network = Network::new(10, set_up_with_room(10, room)).line(0);
+    for index in 0..10 {
+        publish(&mut network, index, key(index), &[1]);
+    }
+    network.run(Duration::from_secs(180));
+    let before = network.sent();
+    network.run(Duration::from_secs(120));
+    network.sent() - before
+}
+
+#[test]
+fn a_full_table_says_no_more_than_one_with_room_for_all() {
+    let (full, with_room) = (frames_at_rest(4), frames_at_rest(10));
+    assert!(full <= with_room + 20, "{full} frames of full tables, and {with_room} of others");
+}
+
+#[test]
+fn a_full_table_asks_for_newer_versions_of_its_own_records_alone() {
+    let mut network = Network::new(2, set_up_with_room(2, 2)).line(0);
+    publish(&mut network, 0, key(0), &[1]);
+    network.run(Duration::from_secs(3));
+    publish(&mut network, 1, key(1), &[1]);
+    network.run(Duration::from_secs(3));
+    let now = network.now;
+    network.stacks[0].act::<Replica, _>(now, |replica, _| replica.records_mut().2 = 3);
+    publish(&mut network, 0, key(2), &[1]);
+    publish(&mut network, 0, key(0), &[2]);
+    network.run(Duration::from_secs(5));
+    assert_eq!(record(&network, 1, key(0)), Some([2].to_vec()));
+    assert_eq!(record(&network, 1, key(2)), None);
+    assert!(network.stacks[1].protocol::<Replica>().unwrap().refused.is_empty(), "it didn't ask");
+}
+
+/// Has node 0 hear a summary of `liar`'s that lists records which don't exist.
+fn lie(network: &mut Network, liar: NodeId, records: impl Iterator<Item = usize>) {
+    let mut body = Vec::new();
+    for number in records {
+        body.extend_from_slice(&key(number).0);
+        body.extend_from_slice(&9_u64.to_le_bytes());
+    }
+    let now = network.now;
+    network.stacks[0].act::<Replica, _>(now, |replica, context| {
+        let reception = Reception { from: liar, addressed: false, signal_dbm: None, body: &body };
+        replica.handle(Summary { whole: true }, reception, context);
+    });
+}
+
+#[test]
+fn a_liar_who_names_ever_new_records_leaves_room_for_others_and_makes_nobody_hurry_for_ever() {
+    for seed in 0..8 {
+        let mut network = Network::new(2, set_up(2)).line(0);
+        network.run(Duration::from_secs(2));
+        publish(&mut network, 1, key(1), &[1]);
+        let liar = crate::testing::id(9 + seed);
+        for round in 0..40 {
+            lie(&mut network, liar, (0..60).map(|number| 1000 + 60 * round + number));
+            network.run(Duration::from_millis(250));
+            let asked = &network.stacks[0].protocol::<Replica>().unwrap().asked;
+            let of_liar = asked.iter().filter(|asked| asked.neighbour == liar).count();
+            assert!(of_liar <= ASKED_OF_ONE_MAX, "{of_liar}");
+        }
+        assert_eq!(record(&network, 0, key(1)), Some([1].to_vec()));
+        for round in 40..400 {
+            lie(&mut network, liar, (0..60).map(|number| 1000 + 60 * round + number));
+            network.run(Duration::from_millis(250));
+        }
+        let (_, hurries) = network.stacks[0].protocol::<Replica>().unwrap().hurries;
+        let lacked = network.stacks[0].protocol::<Replica>().unwrap().lacked.len();
+        assert!(lacked <= REFUSED_MAX && hurries > HURRIES_IN_ALL_MAX, "{lacked} {hurries}");
+        let before = network.sent();
+        for round in 400..440 {
+            lie(&mut network, liar, (0..60).map(|number| 1000 + 60 * round + number));
+            network.run(Duration::from_millis(250));
+        }
+        assert!(network.sent() - before < 200, "{}", network.sent() - before);
+    }
 }

@@ -52,6 +52,57 @@ fn neighbours_of_one_that_cannot_hear_each_other_both_get_its_record() {
 }
 
 #[test]
+fn twice_as_many_devices_as_one_has_room_for_find_and_call_one_another() {
+    let (_, metrics) = check_all(include_str!("../../../../scenarios/crowd.toml"));
+    assert!(metrics.sent > 400, "{metrics:?}");
+}
+
+#[test]
+fn small_boards_call_each_of_three_times_as_many_as_they_have_room_for() {
+    let (_, metrics) = check_all(
+        r#"
+        name = "small boards"
+        seconds = 150
+        boot_within_ms = 3000
+        topology = { shape = "grid", columns = 6, rows = 6 }
+        devices = { without_clock = [7], small = [
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+            18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35,
+        ] }
+        call = [
+            { from = 0, each = true, pause_ms = 2500 },
+            { from = 7, each = true, pause_ms = 2500 },
+            { from = 35, each = true, pause_ms = 2500 },
+        ]
+        expect = [{ delivery_at_least = 0.98 }]
+        "#,
+    );
+    assert!(metrics.sent > 120, "{metrics:?}");
+}
+
+#[test]
+fn device_that_comes_late_restarts_or_was_parted_is_found_by_its_name() {
+    let (_, metrics) = check_all(
+        r#"
+        name = "late, restarted, parted"
+        seconds = 150
+        boot_within_ms = 3000
+        topology = { shape = "grid", columns = 4, rows = 4 }
+        devices = { small = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] }
+        call = [{ from = 0, each = true, pause_ms = 2000 }, { from = 12, to = 3, pause_ms = 2000 }]
+        fault = [
+            { at_s = 20, crash = [15, 6] },
+            { at_s = 50, restart = [15, 6] },
+            { at_s = 60, part = [0, 1, 2, 3, 4, 5, 6, 7] },
+            { at_s = 90, unite = true },
+        ]
+        expect = [{ delivery_in_the_end_at_least = 0.97 }]
+        "#,
+    );
+    assert!(metrics.sent > 90, "{metrics:?}");
+}
+
+#[test]
 fn a_scenario_says_what_does_not_go_together() {
     let wrong = |lines: &str| {
         let line = "topology = { shape = 'line', nodes = 3 }";
@@ -69,6 +120,7 @@ fn a_scenario_says_what_does_not_go_together() {
     );
     assert_eq!(wrong("devices = { torn = 2 }"), ScenarioError::Share(2.0));
     assert_eq!(wrong("devices = {}\ncall = [{ to = 3 }]"), ScenarioError::NoSuchNode(3));
+    assert_eq!(wrong("devices = { small = [3] }"), ScenarioError::NoSuchNode(3));
     assert_eq!(wrong("devices = { slice_ms = 0 }"), ScenarioError::NotPositive("slice_ms"));
 }
 

@@ -25,6 +25,8 @@ use crate::{Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scen
 /// The store of each device, in sectors.
 const STORE_SECTORS: u32 = 64;
 const PROGRAM_BYTES: u32 = 4;
+/// How many records a small board remembers (`small_class` of `boards/common`).
+const SMALL_RECORDS_MAX: usize = 12;
 /// The fuel of a slice.
 const SLICE_FUEL: u64 = 4_000;
 /// The most flash operations that a torn failure lets succeed before.
@@ -276,6 +278,9 @@ impl Fleet {
         let plan = self.world.machine(number as usize + 1, machine)?;
         let target = &crate::checker::calling(&plan.role)?.target;
         let (_, device) = target.split_once('@')?;
+        if device.ends_with('*') {
+            return Some(number);
+        }
         let at = self.world.devices.iter().position(|plan| plan.name == device)?;
         Some(at as u32)
     }
@@ -326,7 +331,9 @@ fn device_of(scenario: &Scenario, devices: &Devices, number: u32, count: u32) ->
     let calls = scenario.calls.iter().enumerate();
     for (index, call) in calls.filter(|(_, call)| call.from.is_none_or(|from| from == number)) {
         let to = call.to.unwrap_or((number + count / 2) % count);
-        if to != number {
+        if call.each {
+            machines.push(machine(format!("caller{index}"), round_of(call, number, count)));
+        } else if to != number {
             machines.push(machine(format!("caller{index}"), role_of(call, to)));
         }
     }
@@ -348,16 +355,25 @@ fn device_of(scenario: &Scenario, devices: &Devices, number: u32, count: u32) ->
             run: Duration::from_millis(duty.run_ms),
             sleep: Duration::from_millis(duty.sleep_ms),
         }),
+        records_max: devices.small.contains(&number).then_some(SMALL_RECORDS_MAX),
     }
 }
 
-fn role_of(call: &CallPlan, to: u32) -> Role {
-    let calling = Calling {
-        target: format!("counter@{}", name_of(to)),
+fn calling_of(call: &CallPlan, device: &str) -> Calling {
+    Calling {
+        target: format!("counter@{device}"),
         function: "count".to_string(),
         deadline_ms: call.deadline_ms,
         pause_ms: call.pause_ms,
-    };
+    }
+}
+
+fn round_of(call: &CallPlan, own: u32, count: u32) -> Role {
+    Role::Round { calling: calling_of(call, "node*"), own, count }
+}
+
+fn role_of(call: &CallPlan, to: u32) -> Role {
+    let calling = calling_of(call, &name_of(to));
     match call.retries {
         Some(retries) => Role::Queueing { calling, width: 1, retries },
         None => Role::Straight(calling),

@@ -171,6 +171,7 @@ pub fn draw(seed: u64) -> Scenario {
             rest_s: [0.0, 10.0],
             nodes: (0..random.between(1..=nodes) as u32).collect(),
         }),
+        plug_ins: Vec::new(),
         protocols,
         links: Vec::new(),
         traffic: vec![draw_traffic(&mut random, false)],
@@ -243,6 +244,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
         radio,
         movement: None,
         liars: Vec::new(),
+        plug_ins: Vec::new(),
         protocols: Protocols::default(),
         links: Vec::new(),
         traffic: Vec::new(),
@@ -250,6 +252,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
             torn: *random.pick(&[0.0, 0.5, 0.9]),
             slice_ms: random.between(1..=6),
             without_clock: some(&mut random, clockless),
+            small: Vec::new(),
         }),
         calls,
         sleeps,
@@ -272,6 +275,7 @@ fn draw_call(random: &mut Random, nodes: u64) -> CallPlan {
     let any =
         |random: &mut Random| random.chance(500).then(|| random.between(0..=nodes - 1) as u32);
     CallPlan {
+        each: false,
         from: any(random),
         to: any(random),
         pause_ms: random.between(200..=3_000) as u32,

@@ -120,6 +120,7 @@ pub(super) fn forge(
         interval_ms: u16::MAX,
         version: u32::MAX,
         number: Some(number),
+        digest: None,
         lists: false,
     };
     let mut message = vec![HELLO];

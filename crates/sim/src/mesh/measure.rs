@@ -21,6 +21,7 @@ use tenure_protocols::fragmentation::Fragmentation;
 use tenure_protocols::gap::Gap;
 use tenure_protocols::gossip::Gossip;
 use tenure_protocols::limosense::LimoSense;
+use tenure_protocols::plug_in::Registry;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::ReliableBroadcast;
 use tenure_protocols::replicated_records::ReplicatedRecords;
@@ -75,7 +76,7 @@ impl Bytes {
     }
 
     /// Number and bytes by the name of the message.
-    pub(super) fn by_message(&self) -> BTreeMap<String, (u64, u64)> {
+    pub(super) fn by_message(&self, registry: Registry) -> BTreeMap<String, (u64, u64)> {
         let descriptions = [
             Babel::DESCRIPTION,
             Batman::DESCRIPTION,
@@ -96,7 +97,9 @@ impl Bytes {
             ReplicatedRecords::<()>::DESCRIPTION,
         ];
         let name = |(protocol, kind): (u8, u8)| {
-            let known = descriptions.iter().find(|it| it.number.0 == protocol);
+            let plugged_in = registry.entries().map(|entry| entry.description());
+            let mut all = descriptions.into_iter().chain(plugged_in);
+            let known = all.find(|it| it.number.0 == protocol);
             let message =
                 known.and_then(|it| it.messages.iter().find(|(number, _)| *number == kind));
             match (known, message) {
@@ -176,8 +179,25 @@ pub struct Metrics {
     pub transmissions_per_broadcast: f64,
     /// The faults and the traffic of the run.
     pub trouble: Trouble,
+    /// Figures of the protocols in `[[protocol]]` at the end, by `protocol figure`.
+    pub figures: BTreeMap<String, FigureRange>,
     /// Figures of whole devices; with devices, the datagrams sent and delivered are their calls.
     pub devices: Option<DeviceFigures>,
+}
+
+/// A protocol's figure over the nodes that are on and run it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FigureRange {
+    /// How many nodes run the protocol.
+    pub nodes: u32,
+    /// How many of them have the figure.
+    pub known: u32,
+    /// The least.
+    pub least: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The greatest.
+    pub most: f64,
 }
 
 /// Datagrams that nodes gave up, by cause. What a node counted before it restarted isn't in it.

@@ -1,5 +1,7 @@
 //! Options of a mesh's run: the checks, the recordings and the planted defect.
 
+use tenure_protocols::plug_in::Registry;
+
 /// Options of a run beside its scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -13,6 +15,8 @@ pub struct Options {
     pub prints: bool,
     /// A defect that every node has, to see whether it is found.
     pub defect: Option<Defect>,
+    /// The protocols that the scenario may name in `[[protocol]]`.
+    pub registry: Registry,
 }
 
 /// A defect that is planted.

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Air, Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
+    Air, Destination, Framer, FramerConfig, HostEvent, NodeId, Prepared, Stack, StackConfig,
+    Unsealed,
 };
 use tenure_protocols::aggregation;
 use tenure_protocols::aodv::{self, Aodv};
@@ -21,10 +22,11 @@ use tenure_protocols::forwarding::{self, Forwarding, Repair};
 use tenure_protocols::gap::{self, Gap};
 use tenure_protocols::gossip::{self, Gossip};
 use tenure_protocols::interface::{
-    ANY_LIFE, DatagramArrived, Port, Publish, PublishReliably, Published, PublishedReliably,
-    RouteChanged, SendDatagram, Summary,
+    ANY_LIFE, DatagramArrived, LinkUp, Port, Publish, PublishReliably, Published,
+    PublishedReliably, RouteChanged, SendDatagram, Summary,
 };
 use tenure_protocols::limosense::LimoSense;
+use tenure_protocols::plug_in::Entry;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
@@ -116,6 +118,27 @@ impl Participant {
         stack.start(now, Forwarding::new(forwarding));
         let (router, frame) = (scenario.protocols.router, Vec::new());
         Self { stack, router, life, forwarding, frame }
+    }
+
+    /// Starts a further protocol, and tells it of the links that are up.
+    pub(super) fn plug_in(&mut self, now: Instant, prepared: Prepared) {
+        let number = prepared.description().number;
+        self.stack.start_prepared(now, prepared);
+        let links: Vec<LinkUp> = match self.stack.protocol::<Babel>() {
+            Some(babel) => babel.links().collect(),
+            None => Vec::new(),
+        };
+        links.iter().for_each(|link| self.stack.tell_one(number, link, &[]));
+    }
+
+    /// Tells `figure` what a further protocol has come to.
+    pub(super) fn figures(
+        &self,
+        entry: &Entry,
+        now: Instant,
+        figure: &mut dyn FnMut(&'static str, f64),
+    ) {
+        entry.figures(&self.stack, now, figure);
     }
 
     /// Passes nothing on any more but acknowledgements, or is honest again.

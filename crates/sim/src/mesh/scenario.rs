@@ -14,7 +14,7 @@ use crate::radio::{Bursts, RadioPlan};
 /// The most nodes of a scenario.
 pub const NODES_MAX: usize = 20_000;
 /// The most of them that can be whole devices.
-pub const DEVICES_MAX: usize = 200;
+pub const DEVICES_MAX: usize = 500;
 /// How long after a member stopped lying what it said may be believed, in seconds.
 const LIES_LAST_S: f64 = 20.0;
 /// The longest scenario, in simulated seconds.
@@ -45,6 +45,9 @@ pub struct Scenario {
     /// The protocols of the nodes.
     #[serde(default)]
     pub protocols: Protocols,
+    /// Further protocols of the nodes, which the registry of the program knows by name.
+    #[serde(default, rename = "protocol")]
+    pub plug_ins: Vec<PlugInPlan>,
     /// Links whose loss is set, whatever the distance, possibly from some time on: a trace.
     #[serde(default, rename = "link")]
     pub links: Vec<LinkPlan>,
@@ -171,6 +174,29 @@ impl Default for Protocols {
     }
 }
 
+/// A protocol that nodes run beside the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlugInPlan {
+    /// The protocol's name.
+    pub name: String,
+    /// Nodes that run it; by default all.
+    #[serde(default)]
+    pub nodes: Vec<u32>,
+    /// From when on, in seconds.
+    #[serde(default)]
+    pub at_s: f64,
+    /// The time between its rounds, in milliseconds.
+    #[serde(default = "a_second")]
+    pub interval_ms: u32,
+    /// The own value of each node; by default node `n` has the value `n + 1`.
+    #[serde(default)]
+    pub value: Option<f64>,
+    /// The protocol's own settings, in a form that it chooses.
+    #[serde(default)]
+    pub settings: String,
+}
+
 /// A routing protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -289,11 +315,13 @@ pub struct Devices {
     pub slice_ms: u64,
     /// Those that don't know what time it is.
     pub without_clock: Vec<u32>,
+    /// Those that remember the records of twelve devices, as small boards do.
+    pub small: Vec<u32>,
 }
 
 impl Default for Devices {
     fn default() -> Self {
-        Self { torn: 0.5, slice_ms: 2, without_clock: Vec::new() }
+        Self { torn: 0.5, slice_ms: 2, without_clock: Vec::new(), small: Vec::new() }
     }
 }
 
@@ -307,6 +335,9 @@ pub struct CallPlan {
     /// On which device the counter is; by default half the number of devices further on.
     #[serde(default)]
     pub to: Option<u32>,
+    /// Each call is to the counter on another device, all in turn; then `to` isn't used.
+    #[serde(default)]
+    pub each: bool,
     /// How long it rests before each call, in milliseconds.
     #[serde(default = "a_second")]
     pub pause_ms: u32,
@@ -451,6 +482,24 @@ pub enum Expectation {
     HopsAtMost(u32),
     /// A machine heard of a peripheral.
     Heard(Hearing),
+    /// A figure of a protocol in `[[protocol]]`, at the end, on each node that is on and runs it.
+    Figure(Figured),
+}
+
+/// A figure that a protocol must have come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figured {
+    /// The protocol's name.
+    pub protocol: String,
+    /// The figure's name.
+    pub name: String,
+    /// The least that it may be on any node.
+    #[serde(default)]
+    pub at_least: Option<f64>,
+    /// The most that it may be.
+    #[serde(default)]
+    pub at_most: Option<f64>,
 }
 
 /// Events of a topic that a machine must have received.
@@ -529,6 +578,14 @@ pub enum ScenarioError {
     WholeDevices(&'static str),
     /// More devices than can be simulated.
     Devices(usize),
+    /// A protocol that the program doesn't know; in words, with those that it knows.
+    UnknownProtocol(String),
+    /// A figure is expected of a protocol that no `[[protocol]]` names.
+    NotRun(String),
+    /// A protocol is named twice.
+    NamedTwice(String),
+    /// The settings of a protocol mean nothing to it; in words.
+    Settings(String),
 }
 
 impl std::fmt::Display for ScenarioError {
@@ -557,6 +614,11 @@ impl std::fmt::Display for ScenarioError {
             Self::Devices(count) => {
                 write!(f, "{count} devices; {DEVICES_MAX} can be simulated, or bare protocols")
             }
+            Self::UnknownProtocol(message) | Self::Settings(message) => f.write_str(message),
+            Self::NotRun(name) => {
+                write!(f, "a figure of `{name}` takes `[[protocol]]` with this name")
+            }
+            Self::NamedTwice(name) => write!(f, "`[[protocol]]` names `{name}` twice"),
         }
     }
 }
@@ -627,8 +689,30 @@ impl Scenario {
         if let Some(share) = shares.find(|share| !(0.0..=1.0).contains(share)) {
             return Err(ScenarioError::Share(share));
         }
+        self.check_plug_ins()?;
         match self.named_nodes().into_iter().find(|node| *node as usize >= nodes) {
             Some(node) => Err(ScenarioError::NoSuchNode(node)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that figures are expected of protocols that run, each once.
+    fn check_plug_ins(&self) -> Result<(), ScenarioError> {
+        for (index, plan) in self.plug_ins.iter().enumerate() {
+            if plan.interval_ms == 0 {
+                return Err(ScenarioError::NotPositive("interval_ms"));
+            }
+            if self.plug_ins[..index].iter().any(|before| before.name == plan.name) {
+                return Err(ScenarioError::NamedTwice(plan.name.clone()));
+            }
+        }
+        let figures = self.expectations.iter().filter_map(|expectation| match expectation {
+            Expectation::Figure(figured) => Some(&figured.protocol),
+            _ => None,
+        });
+        let is_run = |name: &&String| self.plug_ins.iter().any(|plan| plan.name == **name);
+        match figures.into_iter().find(|name| !is_run(name)) {
+            Some(name) => Err(ScenarioError::NotRun(name.clone())),
             None => Ok(()),
         }
     }
@@ -663,6 +747,7 @@ impl Scenario {
             (!self.traffic.is_empty(), "traffic"),
             (!self.liars.is_empty(), "liar"),
             (self.protocols != Protocols::default(), "protocols"),
+            (!self.plug_ins.is_empty(), "protocol"),
         ]);
         wrong.map_or(Ok(()), |what| Err(ScenarioError::WholeDevices(what)))
     }
@@ -684,8 +769,10 @@ impl Scenario {
         named.extend(self.links.iter().flat_map(|link| [link.from, link.to]));
         named.extend(self.traffic.iter().flat_map(|traffic| [traffic.from, traffic.to]).flatten());
         named.extend(self.devices.iter().flat_map(|devices| devices.without_clock.iter().copied()));
+        named.extend(self.devices.iter().flat_map(|devices| devices.small.iter().copied()));
         named.extend(self.calls.iter().flat_map(|call| [call.from, call.to]).flatten());
         named.extend(self.peripherals.iter().map(|one| one.node));
+        named.extend(self.plug_ins.iter().flat_map(|plan| plan.nodes.iter().copied()));
         named.extend(self.liars.iter().map(|liar| liar.node));
         named.extend(self.sleeps.iter().flat_map(|sleep| sleep.nodes.iter().copied()));
         named.extend(self.movement.iter().flat_map(|movement| movement.nodes.iter().copied()));

@@ -2,8 +2,9 @@
 
 use super::{Metrics, Options, Outcome, Router, Scenario, ScenarioError, run};
 
-const WATCHED: Options =
-    Options { watches_loops: true, watches_ways: true, records: true, prints: false, defect: None };
+fn watched() -> Options {
+    Options { watches_loops: true, watches_ways: true, records: true, ..Options::default() }
+}
 
 #[track_caller]
 pub(super) fn scenario(text: &str) -> Scenario {
@@ -12,7 +13,7 @@ pub(super) fn scenario(text: &str) -> Scenario {
 
 #[track_caller]
 pub(super) fn check(scenario: &Scenario) -> Outcome {
-    let outcome = run(scenario, WATCHED, |_| {}).expect("it can be run");
+    let outcome = run(scenario, watched(), |_| {}).expect("it can be run");
     assert_eq!(outcome.metrics.loops, 0, "{:?}", outcome.first_loop);
     assert_eq!(outcome.metrics.duplicates, 0);
     outcome
@@ -126,7 +127,7 @@ fn other_routers_carry_too() {
     scenario.traffic[0].from_s = 30.0;
     for router in [Router::Batman, Router::Aodv] {
         scenario.protocols.router = router;
-        let metrics = run(&scenario, WATCHED, |_| {}).expect("it can be run").metrics;
+        let metrics = run(&scenario, watched(), |_| {}).expect("it can be run").metrics;
         assert!(metrics.delivery() > 0.97, "{router:?}: {metrics:?}");
     }
 }
@@ -156,7 +157,7 @@ fn what_is_wrong_with_a_scenario_is_said() {
     assert!(matches!(unknown, ScenarioError::Syntax(message) if message.contains("speed")));
     let sparse = "topology = { shape = 'random', nodes = 30, side_m = 5000 }";
     let sparse = Scenario::parse(&format!("name = 'x'\nseconds = 1\n{sparse}")).expect("it parses");
-    assert_eq!(run(&sparse, WATCHED, |_| {}), Err(ScenarioError::Parted));
+    assert_eq!(run(&sparse, watched(), |_| {}), Err(ScenarioError::Parted));
 }
 
 #[test]
@@ -174,6 +175,7 @@ fn the_scenarios_that_are_handed_out_come_to_what_they_expect() {
         include_str!("../../../../scenarios/cut.toml"),
         include_str!("../../../../scenarios/gray.toml"),
         include_str!("../../../../scenarios/grid.toml"),
+        include_str!("../../../../scenarios/half-gray.toml"),
         include_str!("../../../../scenarios/hole.toml"),
         include_str!("../../../../scenarios/lossy-aggregation.toml"),
         include_str!("../../../../scenarios/lossy-line.toml"),

@@ -1,6 +1,7 @@
 //! Whether a run came to what its scenario expects.
 
-use super::scenario::{Expectation, Hearing, Scenario};
+use super::measure::FigureRange;
+use super::scenario::{Expectation, Figured, Hearing, Scenario};
 use super::world::Outcome;
 use crate::peripherals::Heard;
 
@@ -86,6 +87,7 @@ impl Outcome {
                 verdict(format!("ways of at most {most} hops"), hops, hops <= most)
             }
             Expectation::Heard(ref hearing) => self.hearing(hearing),
+            Expectation::Figure(ref figured) => self.figure(figured),
             Expectation::BroadcastsCompleteAtLeast(least) => {
                 let share = metrics.broadcasts_complete as f64 / metrics.broadcasts.max(1) as f64;
                 let expected = format!("a share of {least} of the broadcasts reaches everybody");
@@ -114,6 +116,24 @@ impl Outcome {
         }
         errors.sort_by(f64::total_cmp);
         errors[errors.len() / 2]
+    }
+
+    /// The verdict on a protocol's figure, which each node that runs the protocol must have.
+    fn figure(&self, figured: &Figured) -> Verdict {
+        let Figured { protocol, name, at_least, at_most } = figured;
+        let bounds = [("at least", at_least), ("at most", at_most)];
+        let bounds = bounds
+            .iter()
+            .filter_map(|(word, bound)| bound.as_ref().map(|bound| format!(" {word} {bound}")));
+        let expected = format!("{protocol} {name}{} on each node", bounds.collect::<String>());
+        let Some(range) = self.metrics.figures.get(&format!("{protocol} {name}")) else {
+            return verdict(expected, "on no node", false);
+        };
+        let FigureRange { nodes, known, least, most, .. } = *range;
+        let is_met = known == nodes
+            && at_least.is_none_or(|bound| least >= bound)
+            && at_most.is_none_or(|bound| most <= bound);
+        verdict(expected, format!("{least} to {most} on {known} of {nodes}"), is_met)
     }
 
     fn hearing(&self, hearing: &Hearing) -> Verdict {

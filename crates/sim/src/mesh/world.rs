@@ -1,6 +1,7 @@
 //! A mesh under way: its nodes on one medium, under one clock, event by event.
 
 mod connections;
+mod plug_ins;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,6 +71,8 @@ enum Event {
     Replay,
     /// The scenario's liar of that number lies.
     Lie(u32),
+    /// The scenario's further protocol of that number starts.
+    PlugIn(u32),
 }
 
 /// A node's place, on or off.
@@ -120,6 +123,8 @@ pub(super) struct World {
     before: (Bytes, AirCounts),
     metrics: Metrics,
     loop_seen: Option<String>,
+    /// Which of the scenario's further protocols have begun to start.
+    plugged_in: Vec<bool>,
     playback: Playback,
 }
 
@@ -147,6 +152,7 @@ impl World {
     /// The scenario's first mistake.
     pub(super) fn new(scenario: Scenario, options: Options) -> Result<Self, ScenarioError> {
         scenario.check()?;
+        plug_ins::check(&scenario, options.registry)?;
         let mut random = Random::new(scenario.seed ^ 0xAE7);
         let spots =
             layout::spots(&scenario.topology, scenario.radio.range_m, &mut random.branch())?;
@@ -206,6 +212,7 @@ impl World {
             before: (Bytes::default(), AirCounts::default()),
             metrics: Metrics::default(),
             loop_seen: None,
+            plugged_in: vec![false; scenario.plug_ins.len()],
             playback,
             scenario,
         };
@@ -237,6 +244,9 @@ impl World {
         for (index, liar) in self.scenario.liars.iter().enumerate() {
             self.agenda.plan(micros(liar.from_s), Event::Lie(index as u32));
         }
+        for (index, plan) in self.scenario.plug_ins.iter().enumerate() {
+            self.agenda.plan(micros(plan.at_s), Event::PlugIn(index as u32));
+        }
         if self.options.watches_ways {
             self.agenda.plan(LOOK_US, Event::Look);
         }
@@ -266,10 +276,12 @@ impl World {
         let seconds = self.end_us as f64 / 1e6;
         let hops_max = self.hops_max();
         let aggregate = self.aggregate_errors();
+        let figures = self.figures();
         let air = self.medium.counts();
         let datagrams = &self.datagrams;
         let metrics = &mut self.metrics;
         metrics.seconds = seconds;
+        metrics.figures = figures;
         metrics.sent = datagrams.sent();
         metrics.delivered = datagrams.delivered;
         metrics.duplicates = datagrams.duplicates;
@@ -295,7 +307,7 @@ impl World {
         metrics.latency_99_ms = datagrams.latency_ms(0.99);
         metrics.control_bytes_per_node_second = self.traffic.control as f64 / nodes / seconds;
         metrics.payload_bytes_per_node_second = self.traffic.payload as f64 / nodes / seconds;
-        metrics.by_message = self.traffic.by_message();
+        metrics.by_message = self.traffic.by_message(self.options.registry);
         metrics.transmissions = air.transmissions;
         metrics.collisions = air.collisions;
         metrics.lost = air.lost;
@@ -347,6 +359,7 @@ impl World {
             Event::PowerOff(_) => {}
             Event::Replay => self.replay(),
             Event::Lie(index) => self.lie(index as usize),
+            Event::PlugIn(index) => self.plug_in(index as usize),
         }
     }
 
@@ -694,6 +707,7 @@ impl World {
             }
         };
         seat.occupant = Some(occupant);
+        self.plug_in_all(number);
         self.medium.set_power(number, true);
         self.playback.power(self.now_us, number, true);
         self.turn(number);

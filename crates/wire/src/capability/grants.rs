@@ -6,7 +6,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capabilities, PeerPattern, Right};
+use super::{Capabilities, PeerPattern, ReachPattern, Right, Visit};
 use crate::{Name, PublicKey, Topic, TopicPattern};
 
 /// A machine at the other end of a call, as far as it is known.
@@ -42,6 +42,7 @@ pub struct Grants {
     callers: Vec<Held<PeerPattern>>,
     peripherals: Vec<Held<Name>>,
     secrets: Vec<Held<Name>>,
+    reach: Vec<Held<ReachPattern>>,
     denied: u64,
 }
 
@@ -73,6 +74,7 @@ impl Grants {
             callers: hold(&capabilities.callers),
             peripherals: hold(&capabilities.peripherals),
             secrets: hold(&capabilities.secrets),
+            reach: hold(&capabilities.reach),
             denied: 0,
         }
     }
@@ -125,6 +127,17 @@ impl Grants {
         self.settle(used, Right::Secret, &name)
     }
 
+    /// Whether the machine may send that request to a server outside.
+    pub fn reach(&mut self, visit: &Visit<'_>) -> Result<(), NotGranted> {
+        let used = find(&mut self.reach, |pattern| pattern.matches(visit));
+        self.settle(used, Right::Reach, visit)
+    }
+
+    /// The requests that the machine may send to servers outside.
+    pub fn reached(&self) -> impl Iterator<Item = &ReachPattern> {
+        self.reach.iter().map(|held| &held.pattern)
+    }
+
     /// How often each right was used.
     pub fn uses(&self) -> Vec<GrantUse> {
         let topics = [(Right::Publish, &self.publish), (Right::Subscribe, &self.subscribe)];
@@ -133,7 +146,7 @@ impl Grants {
         let topics = topics.into_iter().flat_map(|(right, list)| report(right, list));
         let peers = peers.into_iter().flat_map(|(right, list)| report(right, list));
         let names = names.into_iter().flat_map(|(right, list)| report(right, list));
-        topics.chain(peers).chain(names).collect()
+        topics.chain(peers).chain(names).chain(report(Right::Reach, &self.reach)).collect()
     }
 
     /// How often something was denied.

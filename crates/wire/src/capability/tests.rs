@@ -49,6 +49,7 @@ fn a_lease_grants_no_more_than_the_package_asks_for() {
         calls: vec![peers("store@*")],
         callers: vec![peers("*")],
         secrets: vec!["wifi".parse().unwrap()],
+        reach: vec![reach("https://a.example/*")],
         ..Capabilities::default()
     };
     let granted = Capabilities {
@@ -58,12 +59,14 @@ fn a_lease_grants_no_more_than_the_package_asks_for() {
         callers: vec![peers("*@*")],
         peripherals: vec!["button".parse().unwrap()],
         secrets: vec!["wifi".parse().unwrap(), "bank".parse().unwrap()],
+        reach: vec![reach("https://a.example/v1/*"), reach("https://b.example/*")],
     };
     let held = granted.within(&asked);
     assert_eq!(held.publish, [topic("room.door")]);
     assert_eq!(held.calls, [peers("store"), peers("store@attic")]);
     assert_eq!(held.callers, [peers("*@*")]);
     assert_eq!(held.secrets, asked.secrets);
+    assert_eq!(held.reach, [reach("https://a.example/v1/*")]);
     assert!(held.subscribe.is_empty() && held.peripherals.is_empty());
     assert_eq!(asked.within(&asked), asked);
     assert!(asked.within(&Capabilities::default()).is_empty());
@@ -129,4 +132,111 @@ fn lists_are_short_and_name_nothing_twice() {
     assert_eq!(capabilities.check(), Err(Right::Call));
     // An alleged length of 2^28 reserves nothing.
     assert!(postcard::from_bytes::<Capabilities>(&[0xff, 0xff, 0xff, 0xff, 0x01]).is_err());
+}
+
+fn reach(text: &str) -> ReachPattern {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn right_to_a_server_is_written_in_one_form() {
+    for (text, canonical) in [
+        ("https://API.example.com:443/v1/*", "https://api.example.com/v1/*"),
+        ("GET HTTP://192.0.2.1/x", "GET http://192.0.2.1/x"),
+        ("https://[2001:DB8::1]:8443/*", "https://[2001:db8::1]:8443/*"),
+    ] {
+        assert_eq!(reach(text).to_string(), canonical);
+        assert_eq!(reach(canonical), reach(text));
+    }
+    for refused in [
+        "https://api.example.com",
+        "https://*.example.com/*",
+        "https://*/*",
+        "*",
+        "https://api.example.com/a*b",
+        "https://api.example.com/**",
+        "https://api.example.com/x?y=*",
+        "https://api.example.com/../*",
+        "https://api.example.com/%2e%2e/*",
+        "https://user@api.example.com/*",
+        "get https://api.example.com/*",
+        "CONNECT https://api.example.com/*",
+        "GET,POST https://api.example.com/*",
+        "GET  https://api.example.com/*",
+        "ftp://api.example.com/*",
+        "api.example.com/*",
+    ] {
+        assert!(refused.parse::<ReachPattern>().is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn right_to_a_server_covers_no_request_that_another_does_not_match() {
+    let patterns = [
+        "https://a.example/*",
+        "https://a.example/v1/*",
+        "https://a.example/v1",
+        "https://a.example/v1/x",
+        "GET https://a.example/*",
+        "GET https://a.example/v1/x",
+        "POST https://a.example/v1/*",
+        "http://a.example/*",
+        "https://a.example:8443/*",
+        "https://b.example/*",
+    ];
+    let urls = [
+        "https://a.example/",
+        "https://a.example/v1",
+        "https://a.example/v1/x?y",
+        "https://a.example/v2/x",
+        "http://a.example/v1/x",
+        "https://a.example:8443/v1/x",
+        "https://b.example/v1/x",
+    ];
+    for (wide, narrow) in
+        patterns.iter().flat_map(|wide| patterns.map(|narrow| (reach(wide), reach(narrow))))
+    {
+        if wide.covers(&narrow) {
+            for (url, method) in
+                urls.iter().flat_map(|url| ["GET", "POST"].map(|method| (url, method)))
+            {
+                let (url, method) = (url.parse().unwrap(), method.parse().unwrap());
+                let visit = Visit { method: &method, url: &url };
+                assert!(
+                    wide.matches(&visit) || !narrow.matches(&visit),
+                    "{wide} covers {narrow}: {visit}"
+                );
+            }
+        }
+        assert!(wide.covers(&wide));
+    }
+    assert!(reach(patterns[0]).covers(&reach(patterns[5])));
+    assert!(!reach(patterns[1]).covers(&reach(patterns[2])), "what begins with /v1/ is not /v1");
+    assert!(!reach(patterns[4]).covers(&reach(patterns[0])), "any method is more than one");
+}
+
+#[test]
+fn right_to_a_server_that_came_in_another_form_matches_nothing_more() {
+    let url = "https://a.example.b.example/x".parse().unwrap();
+    let method = "GET".parse().unwrap();
+    let visit = Visit { method: &method, url: &url };
+    for text in [
+        "https://A.example/*",
+        "HTTPS://a.example.b.example/*",
+        "GET  https://a.example.b.example/*",
+    ] {
+        let pattern = ReachPattern::try_from(text.to_string()).unwrap();
+        assert!(!pattern.matches(&visit), "{text}");
+    }
+    for text in [
+        "https://a.example*",
+        "https://a.example",
+        "https://*/x",
+        "https:///*",
+        "*",
+        "https://a.example/*/*",
+        "https://a.example/\n*",
+    ] {
+        assert!(ReachPattern::try_from(text.to_string()).is_err(), "{text}");
+    }
 }

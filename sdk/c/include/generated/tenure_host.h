@@ -116,13 +116,17 @@ TENURE_CALL(int32_t, 11, tree_list, (const char *path, uint32_t path_length, voi
 /* Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
  * of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
  * means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
- * itself, which would wait for itself, is `Denied`. */
+ * itself, which would wait for itself, is `Denied`. A target may also be the URL of a server outside: then
+ * `function` is the method (`GET`), and the parameter the request's fields, an empty line and its body; the result
+ * is `HTTP/1.1 `, the status, a space, the fields, an empty line and the body, or its beginning where no
+ * `content-length` says that this is all. `more` instead of a method returns the next part, null after the last. */
 TENURE_CALL(int32_t, 12, call, (const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t deadline_ms), { const uint32_t rest[] = TENURE_LIST(parameter_length, deadline_ms); return (int32_t)tenure_request(12, (uint32_t)target, target_length, (uint32_t)function, function_length, (uint32_t)parameter, (uint32_t)rest); })
 
 /* Copies the result of the last `call` from byte `offset` on to `into` and returns how many
  * bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
  * how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
- * what the called machine says of it, if it tells its callers, 512 bytes at most. */
+ * what the called machine says of it, if it tells its callers, 512 bytes at most; and of a server, why there is no
+ * answer. */
 TENURE_CALL(int32_t, 13, result_read, (uint32_t offset, void *into, uint32_t into_capacity), { return (int32_t)tenure_request(13, offset, (uint32_t)into, into_capacity, 0, 0, 0); })
 
 /* Puts a call into the queue and goes on. When it is done, `on_success` of this machine is

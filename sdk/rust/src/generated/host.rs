@@ -184,7 +184,10 @@ mod machine {
         /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
         /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
         /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
-        /// itself, which would wait for itself, is `Denied`.
+        /// itself, which would wait for itself, is `Denied`. A target may also be the URL of a server outside: then
+        /// `function` is the method (`GET`), and the parameter the request's fields, an empty line and its body; the result
+        /// is `HTTP/1.1 `, the status, a space, the fields, an empty line and the body, or its beginning where no
+        /// `content-length` says that this is all. `more` instead of a method returns the next part, null after the last.
         pub fn call(
             target: *const u8,
             target_length: usize,
@@ -198,7 +201,8 @@ mod machine {
         /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
         /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
         /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
-        /// what the called machine says of it, if it tells its callers, 512 bytes at most.
+        /// what the called machine says of it, if it tells its callers, 512 bytes at most; and of a server, why there is no
+        /// answer.
         pub fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
 
         /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
@@ -491,7 +495,10 @@ mod native {
     /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
     /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
     /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
-    /// itself, which would wait for itself, is `Denied`.
+    /// itself, which would wait for itself, is `Denied`. A target may also be the URL of a server outside: then
+    /// `function` is the method (`GET`), and the parameter the request's fields, an empty line and its body; the result
+    /// is `HTTP/1.1 `, the status, a space, the fields, an empty line and the body, or its beginning where no
+    /// `content-length` says that this is all. `more` instead of a method returns the next part, null after the last.
     pub unsafe fn call(
         target: *const u8,
         target_length: usize,
@@ -510,7 +517,8 @@ mod native {
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
     /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
     /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
-    /// what the called machine says of it, if it tells its callers, 512 bytes at most.
+    /// what the called machine says of it, if it tells its callers, 512 bytes at most; and of a server, why there is no
+    /// answer.
     pub unsafe fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
         // SAFETY: the caller's promise.
         let [low, _] = unsafe { request::<13>([offset as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };

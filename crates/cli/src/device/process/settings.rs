@@ -3,7 +3,7 @@
 use std::fs::{DirEntry, OpenOptions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -13,6 +13,7 @@ use tenure_hal::ResetCause;
 use tenure_kernel::Breadcrumb;
 use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Hub, Owner, Parts};
+use tenure_protocols::plug_in::Registry;
 use tenure_replay::Tape;
 use tenure_wire::{Address, Label, LabelError, Name, PublicKey};
 
@@ -53,6 +54,10 @@ pub(super) struct Settings {
     labels: Vec<String>,
     #[serde(default)]
     log_to_hub: bool,
+    #[serde(default)]
+    reach: Option<bool>,
+    #[serde(default)]
+    pub(super) reach_authorities: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "link::Meshing::is_empty")]
     pub(super) mesh: link::Meshing,
 }
@@ -78,7 +83,7 @@ impl Start {
     ///
     /// # Errors
     /// A name, a key or a policy is none.
-    pub(crate) fn config(&self) -> anyhow::Result<Config> {
+    pub(crate) fn config(&self, registry: Registry) -> anyhow::Result<Config> {
         let settings = &self.settings;
         let mut config = Config::new(settings.name.parse()?, owner_in(settings)?);
         config.kernel = roomy_kernel();
@@ -92,9 +97,11 @@ impl Start {
         }
         config.rpc = tenure_rpc::Config::large();
         config.experiments = settings.experiments;
+        config.protocols = registry;
         let labels = settings.labels.iter().map(|label| label.parse());
         config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
         config.shares_log = settings.log_to_hub;
+        config.reaches = settings.reach.unwrap_or(true);
         config.log_lines_max = 4096;
         config.sleep = self.sleep.policy();
         config.hub = self.hub.clone().map(|(address, key)| Hub { address, key });
@@ -175,6 +182,11 @@ pub(super) fn settings(
         log_to_hub: arguments
             .log_to_hub
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.log_to_hub)),
+        reach: arguments.reach.or(known.as_ref().and_then(|known| known.reach)),
+        reach_authorities: match &known {
+            Some(known) if arguments.reach_ca.is_empty() => known.reach_authorities.clone(),
+            _ => absolute(&arguments.reach_ca)?,
+        },
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
         receipts_every_s: arguments
@@ -183,6 +195,14 @@ pub(super) fn settings(
             .or(known.as_ref().and_then(|one| one.receipts_every_s)),
     };
     Ok((settings, known.is_none()))
+}
+
+/// The paths as another start finds them, from whatever folder.
+fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let whole = |path: &PathBuf| {
+        std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))
+    };
+    paths.iter().map(whole).collect()
 }
 
 /// Makes the folder of a new device with its settings, or leaves nothing behind.

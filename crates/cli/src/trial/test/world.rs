@@ -8,7 +8,7 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::{RamFlash, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
-use tenure_node::{Config, Door as _, Moment, Node, Parts, Wake};
+use tenure_node::{Config, Door as _, Input, Moment, Node, Parts, Wake};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
@@ -16,6 +16,7 @@ use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, Capabilities, MachineId, Name, PublicKey};
 
 use super::actor::{self, CALL};
+use super::server::Servers;
 use crate::device::process::roomy_kernel;
 use crate::machine::install::{Terms, place};
 use crate::reach::client::OwnerKeys;
@@ -52,6 +53,8 @@ pub(super) struct World {
     pretended: Vec<(String, PublicKey, usize)>,
     /// The machine that is tested: its name, its key, and the number of its device.
     tested: Option<(Name, PublicKey)>,
+    /// The pretended servers outside.
+    servers: Servers,
     placements: u64,
 }
 
@@ -61,7 +64,7 @@ fn flash(sector_count: u32) -> RamFlash {
 
 impl World {
     /// A hub, and the device `name` without machines.
-    pub(super) fn new(name: Name) -> anyhow::Result<Self> {
+    pub(super) fn new(name: Name, servers: Servers) -> anyhow::Result<Self> {
         let now = Instant::BOOT;
         let signing_key = SigningKey::generate(&mut LinuxEntropy)?;
         let machine = Seed::from_bytes(&signing_key.to_bytes()).device_secret();
@@ -84,6 +87,7 @@ impl World {
             owner_machine,
             pretended,
             tested: None,
+            servers,
             placements: 0,
         };
         world.add_device(name)?;
@@ -173,6 +177,7 @@ impl World {
         let mut config = Config::new(name.clone(), self.keys.owner());
         config.kernel = roomy_kernel();
         config.rpc = tenure_rpc::Config::large();
+        config.reaches = true;
         config.hub = Some(tenure_node::Hub { address: HUB, key: None });
         let parts = Parts { store: flash(128), code: flash(512), staging: flash(16) };
         let mut entropy = LinuxEntropy;
@@ -245,6 +250,11 @@ impl World {
                 is_quiet &= wake != Wake::Now;
                 let from = device.address.clone();
                 while device.node.notice().is_some() {}
+                while let Some(visit) = device.node.visit() {
+                    let visited = Input::Visited(self.servers.visit(visit));
+                    device.node.take(&mut moment(self.now, &mut entropy), visited);
+                    is_quiet = false;
+                }
                 while let Some((to, datagram)) = self.devices[index].node.transmit() {
                     self.deliver(&from, &to, &datagram);
                     is_quiet = false;

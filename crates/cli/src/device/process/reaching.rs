@@ -1,0 +1,51 @@
+//! The requests that a device's machines send to servers outside.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use tenure_board_linux::FileFlash;
+use tenure_hal::Instant;
+use tenure_node::{Door as _, Input, Moment};
+use tenure_reach::Reach;
+use tenure_replay::Recorded;
+
+use crate::tls::files::Authorities;
+
+/// The way of machines to servers outside.
+pub(super) struct Reaching(Reach);
+
+impl Reaching {
+    /// Servers are judged by the authorities in the files at `paths`, or by the system's if there are none.
+    ///
+    /// # Errors
+    /// The system has no pair of sockets.
+    pub(super) fn new(paths: Vec<PathBuf>) -> anyhow::Result<Self> {
+        let load = move || match Authorities::load(&paths) {
+            Ok(authorities) => Ok(authorities.certificates()),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        Reach::new(load).map(Self).context("machines can't reach servers")
+    }
+
+    /// Hands in what servers have answered.
+    pub(super) fn receive(&mut self, moment: &mut Moment<'_>, node: &mut Recorded<FileFlash>) {
+        while let Some(visited) = self.0.visited() {
+            node.take(moment, Input::Visited(visited));
+        }
+    }
+
+    /// Sends what machines ask.
+    pub(super) fn transmit(&mut self, now: Instant, node: &mut Recorded<FileFlash>) {
+        while let Some(visit) = node.visit() {
+            self.0.visit(now, visit);
+        }
+    }
+}
+
+impl AsFd for Reaching {
+    /// Readable when a server has answered.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,185 @@
+//! The requests that a device's machines send to servers outside: names, addresses, TLS 1.3 and HTTP/1.1.
+//!
+//! Invariants:
+//! - The address that a name led to is judged and then connected to: there is no second look-up in between.
+//! - A redirect leads where the machine's own grants lead, and nowhere else.
+//! - Each machine has one thread, one connection at a time, and a bounded head and part in memory; a server that is slow,
+//!   silent or lies takes the time of that machine alone.
+#![forbid(unsafe_code)]
+
+mod address;
+mod http;
+mod stream;
+mod worker;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tenure_kernel::{CallId, OutgoingVisit, Visited};
+use tenure_wire::{MachineId, NoResult};
+
+use worker::{Job, Worker};
+
+/// The most machines with a thread.
+const MACHINES_MAX: usize = 64;
+/// The most visits of a machine that wait.
+const WAITING_MAX: usize = 16;
+/// The stack of a machine's thread, in bytes.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// The certificates of the authorities that servers are judged by, in DER, or why there are none.
+pub type Authorities = Result<Vec<Vec<u8>>, String>;
+
+/// The authorities, loaded once a server is to be judged by them.
+struct Trusted {
+    load: Box<dyn Fn() -> Authorities + Send + Sync>,
+    loaded: OnceLock<Authorities>,
+}
+
+impl Trusted {
+    fn authorities(&self) -> &Authorities {
+        self.loaded.get_or_init(&self.load)
+    }
+}
+
+/// Sends requests for machines, each machine's on a thread of its own.
+pub struct Reach {
+    trusted: Arc<Trusted>,
+    workers: BTreeMap<MachineId, Mate>,
+    /// How many visits there were.
+    visits: u64,
+    ends: Receiver<Visited>,
+    /// Lent to the workers.
+    sender: Sender<Visited>,
+    /// Readable when a visit has ended.
+    ended: UnixStream,
+    waker: Arc<UnixStream>,
+}
+
+/// The thread of a machine, which ends with what it has once this is dropped.
+struct Mate {
+    jobs: SyncSender<Job>,
+    /// The number of the last visit.
+    last: u64,
+}
+
+/// Why a visit has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    reason: NoResult,
+    words: Cow<'static, str>,
+}
+
+impl Failure {
+    pub(crate) fn new(reason: NoResult, words: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason, words: words.into() }
+    }
+
+    pub(crate) fn of_io(error: std::io::Error) -> Self {
+        Self::new(NoResult::Unreachable, format!("the connection broke off: {error}"))
+    }
+
+    pub(crate) fn of_tls(error: tenure_tls::Error) -> Self {
+        let reason = match error {
+            tenure_tls::Error::Certificate(_) => NoResult::Denied,
+            tenure_tls::Error::Deadline => NoResult::Deadline,
+            _ => NoResult::Unreachable,
+        };
+        Self::new(reason, format!("TLS: {error}"))
+    }
+}
+
+impl Reach {
+    /// Visits to servers that the authorities of `load` vouch for, where they speak TLS. It is called once a server does.
+    ///
+    /// # Errors
+    /// There is no pair of sockets.
+    pub fn new(load: impl Fn() -> Authorities + Send + Sync + 'static) -> std::io::Result<Self> {
+        let (waker, ended) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        ended.set_nonblocking(true)?;
+        let (sender, ends) = channel();
+        let trusted = Trusted { load: Box::new(load), loaded: OnceLock::new() };
+        let (trusted, waker) = (Arc::new(trusted), Arc::new(waker));
+        Ok(Self { trusted, workers: BTreeMap::new(), visits: 0, ends, sender, ended, waker })
+    }
+
+    /// Begins a visit; `now` is the device's time, which its deadline is on.
+    pub fn visit(&mut self, now: tenure_hal::Instant, visit: OutgoingVisit) {
+        let OutgoingVisit { id, from, ask, granted, deadline, attempts } = visit;
+        let deadline = Instant::now() + deadline.since(now);
+        let job = Job { id, ask, granted, deadline, attempts };
+        self.visits += 1;
+        let jobs = match self.workers.get_mut(&from) {
+            Some(mate) => {
+                mate.last = self.visits;
+                mate.jobs.clone()
+            }
+            None => match self.start() {
+                Ok(jobs) => {
+                    self.make_room();
+                    self.workers.insert(from, Mate { jobs: jobs.clone(), last: self.visits });
+                    jobs
+                }
+                Err(error) => return self.refuse(id, format!("the system has no thread: {error}")),
+            },
+        };
+        if jobs.try_send(job).is_err() {
+            self.refuse(id, "over 16 visits of this machine wait already");
+        }
+    }
+
+    /// Lets the thread of the machine go that hasn't visited a server for longest, if there are too many.
+    fn make_room(&mut self) {
+        let oldest = self.workers.iter().min_by_key(|(_, mate)| mate.last).map(|(id, _)| *id);
+        if self.workers.len() >= MACHINES_MAX
+            && let Some(oldest) = oldest
+        {
+            self.workers.remove(&oldest);
+        }
+    }
+
+    /// The next visit that has ended.
+    pub fn visited(&mut self) -> Option<Visited> {
+        let mut wakes = [0; 64];
+        while self.ended.read(&mut wakes).is_ok_and(|length| length == wakes.len()) {}
+        self.ends.try_recv().ok()
+    }
+
+    fn start(&self) -> std::io::Result<SyncSender<Job>> {
+        let (jobs, coming) = sync_channel(WAITING_MAX);
+        let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
+        let end = move |visited| {
+            // A device that is gone has no use for it; a full pipe wakes it anyhow.
+            let _ = sender.send(visited);
+            let _ = (&*waker).write(&[0]);
+        };
+        let worker = Worker::new(Arc::clone(&self.trusted), coming, end);
+        let thread = std::thread::Builder::new().name("reach".into()).stack_size(STACK_BYTES);
+        thread.spawn(move || worker.run())?;
+        Ok(jobs)
+    }
+
+    fn refuse(&self, id: CallId, words: impl Into<String>) {
+        let (result, words) = (Err(NoResult::Busy), words.into().into_bytes());
+        // The receiver is this one's own.
+        let _ = self.sender.send(Visited { id, result, words, traffic: (0, 0) });
+        let _ = (&*self.waker).write(&[0]);
+    }
+}
+
+impl AsFd for Reach {
+    /// Readable when a visit has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+}
+
+/// How long a machine's connection waits for its next visit.
+pub(crate) const IDLE: Duration = Duration::from_secs(15);

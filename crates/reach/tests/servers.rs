@@ -1,0 +1,427 @@
+//! Visits to servers that behave, and to those that don't.
+
+use std::io::{Read as _, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tenure_board_linux::wait_any;
+use tenure_hal::Instant;
+use tenure_kernel::{Ask, CallId, OutgoingVisit, Visited};
+use tenure_reach::Reach;
+use tenure_wire::{MachineId, NoResult};
+
+/// A server that answers each connection by `serve`.
+struct Server {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (counted, serve) = (Arc::clone(&connections), Arc::new(serve));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let serve = Arc::clone(&serve);
+                std::thread::spawn(move || serve(stream));
+            }
+        });
+        Self { address, connections }
+    }
+
+    /// A server that reads a request and sends what `answer` makes of it, over and over.
+    fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::start(move |mut stream| {
+            while let Some(request) = read_request(&mut stream) {
+                if stream.write_all(&answer(&request)).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+/// A request's head and the body of the length that it says.
+fn read_request(stream: &mut impl std::io::Read) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes.clone()).ok()?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).ok()?;
+    bytes.extend(body);
+    String::from_utf8(bytes).ok()
+}
+
+fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// One device's visits, for one machine unless it says otherwise.
+struct Device {
+    reach: Reach,
+    next: u32,
+    granted: Vec<String>,
+    deadline: Duration,
+}
+
+impl Device {
+    fn new(granted: &[&str]) -> Self {
+        Self::trusting(Vec::new(), granted)
+    }
+
+    fn trusting(authorities: Vec<Vec<u8>>, granted: &[&str]) -> Self {
+        let reach = Reach::new(move || Ok(authorities.clone())).unwrap();
+        let granted = granted.iter().map(ToString::to_string).collect();
+        Self { reach, next: 0, granted, deadline: Duration::from_secs(20) }
+    }
+
+    fn begin(&mut self, machine: u8, ask: Ask) -> CallId {
+        self.next += 1;
+        let (id, now) = (CallId(self.next), Instant::default());
+        let granted = self.granted.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        let from = MachineId([machine; 12]);
+        let deadline = now + self.deadline;
+        self.reach.visit(now, OutgoingVisit { id, from, ask, granted, deadline, attempts: 1 });
+        id
+    }
+
+    fn end(&mut self) -> Visited {
+        loop {
+            if let Some(visited) = self.reach.visited() {
+                return visited;
+            }
+            wait_any(&[&self.reach as &dyn AsFd], Duration::from_secs(60)).unwrap();
+        }
+    }
+
+    fn visit(&mut self, ask: Ask) -> Visited {
+        let id = self.begin(1, ask);
+        let visited = self.end();
+        assert_eq!(visited.id, id);
+        visited
+    }
+
+    fn ask(&mut self, method: &str, url: &str, message: Option<&str>) -> Visited {
+        self.visit(Ask::Request {
+            method: method.parse().unwrap(),
+            url: url.parse().unwrap(),
+            message: message.map(|message| message.as_bytes().to_vec()),
+        })
+    }
+
+    #[track_caller]
+    fn told(&mut self, method: &str, url: &str) -> String {
+        let visited = self.ask(method, url, None);
+        let words = String::from_utf8(visited.words).unwrap();
+        let told = visited.result.unwrap_or_else(|reason| panic!("{url}: {reason}: {words}"));
+        String::from_utf8(told.unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn failed(&mut self, method: &str, url: &str) -> (NoResult, String) {
+        let visited = self.ask(method, url, None);
+        (visited.result.unwrap_err(), String::from_utf8(visited.words).unwrap())
+    }
+
+    fn more(&mut self) -> Result<Option<Vec<u8>>, NoResult> {
+        self.visit(Ask::More).result
+    }
+}
+
+#[test]
+fn requests_of_a_machine_share_a_connection_and_arrive_whole() {
+    let server = Server::answering(|request| ok(&request.replace("\r\n", "|")));
+    let mut device = Device::new(&[]);
+    let told = device.ask("POST", &server.url("/v1?a=b"), Some("x-a: 1\r\n\r\nhello\r\n"));
+    let told = String::from_utf8(told.result.unwrap().unwrap()).unwrap();
+    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    assert_eq!(head, format!("HTTP/1.1 200 \r\ncontent-length: {}", body.len()));
+    let host = server.address;
+    assert!(body.starts_with(&format!("POST /v1?a=b HTTP/1.1|host: {host}|user-agent: tenure/")));
+    assert!(body.ends_with("|content-length: 7|x-a: 1||hello|"), "{body}");
+    for path in ["/a", "/b"] {
+        assert!(device.told("GET", &server.url(path)).contains(&format!("GET {path} HTTP")));
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    let visited = device.ask("GET", &server.url("/"), None);
+    assert!(visited.traffic.0 > 50 && visited.traffic.1 > 50, "{:?}", visited.traffic);
+}
+
+#[test]
+fn long_body_comes_in_parts_that_the_machine_asks_for() {
+    let whole: String = (0..10_000).map(|n| format!("{n:05}")).collect();
+    let body = whole.clone();
+    let server = Server::answering(move |request| match request.contains("/chunked") {
+        true => {
+            let chunk =
+                |part: &[u8]| [format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat();
+            let chunks: Vec<u8> = body.as_bytes().chunks(777).flat_map(chunk).collect();
+            let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            [head, &chunks[..], b"0\r\n\r\n"].concat()
+        }
+        false => ok(&body),
+    });
+    let mut device = Device::new(&[]);
+    for path in ["/chunked", "/whole"] {
+        let told = device.told("GET", &server.url(path));
+        let (head, first) = told.split_once("\r\n\r\n").unwrap();
+        assert_eq!(head.contains("content-length: 50000"), path == "/whole", "{head}");
+        let mut got = first.as_bytes().to_vec();
+        while let Some(part) = device.more().unwrap() {
+            assert!(part.len() <= 8192);
+            got.extend(part);
+        }
+        assert_eq!(got, whole.as_bytes());
+        assert_eq!(device.more(), Ok(None), "and again");
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn live_values_are_told_as_they_come() {
+    let (go, gone) = std::sync::mpsc::channel::<()>();
+    let gone = Mutex::new(gone);
+    let server = Server::start(move |mut stream| {
+        read_request(&mut stream);
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let gone = gone.lock().unwrap();
+        for number in 0..3 {
+            gone.recv().unwrap();
+            stream.write_all(format!("data: {number}\n\n").as_bytes()).unwrap();
+        }
+    });
+    let mut device = Device::new(&[]);
+    assert!(device.told("GET", &server.url("/")).ends_with("event-stream\r\n\r\n"));
+    for number in 0..3 {
+        go.send(()).unwrap();
+        assert_eq!(device.more(), Ok(Some(format!("data: {number}\n\n").into_bytes())));
+    }
+    assert_eq!(device.more(), Ok(None));
+}
+
+#[test]
+fn redirects_lead_where_the_lease_does_and_nowhere_else() {
+    let server = Server::answering(|request| {
+        let to = |status: &str, place: &str| {
+            format!("HTTP/1.1 {status}\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n")
+                .into_bytes()
+        };
+        match request.split(' ').nth(1).unwrap() {
+            "/v1/old" => to("302 Found", "/v1/new?x"),
+            "/v1/out" => to("302 Found", "/admin"),
+            "/v1/away" => to("307 Temporary Redirect", "http://127.0.0.1:1/v1/x"),
+            "/v1/up" => to("302 Found", "../admin"),
+            "/v1/round" => to("302 Found", "/v1/round"),
+            "/v1/form" => to("303 See Other", "/v1/done"),
+            path => ok(&format!("{} {path}", request.split(' ').next().unwrap())),
+        }
+    });
+    let mut device = Device::new(&[&server.url("/v1/*")]);
+    assert!(device.told("GET", &server.url("/v1/old")).ends_with("GET /v1/new?x"));
+    assert!(device.told("POST", &server.url("/v1/form")).ends_with("GET /v1/done"));
+    // Another method isn't repeated elsewhere: the machine is told, and may.
+    let told = device.told("POST", &server.url("/v1/old"));
+    assert!(told.starts_with("HTTP/1.1 302 ") && told.contains("location: /v1/new?x"), "{told}");
+    for path in ["/v1/out", "/v1/away", "/v1/up", "/v1/round"] {
+        let (reason, words) = device.failed("GET", &server.url(path));
+        assert_eq!(reason, NoResult::Denied, "{path}: {words}");
+        assert!(words.contains("leads"), "{words}");
+    }
+}
+
+#[test]
+fn name_that_leads_into_the_own_network_is_refused() {
+    let server = Server::answering(|_| ok("secret"));
+    let port = server.address.port();
+    let mut device = Device::new(&[]);
+    let (reason, words) = device.failed("GET", &format!("http://localhost:{port}/"));
+    assert_eq!(reason, NoResult::Denied);
+    assert!(words.contains("localhost leads to"), "{words}");
+    assert_eq!(server.connections.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn server_that_misbehaves_is_an_error_with_a_reason_to_that_machine() {
+    let cases: [(&str, &[u8], &str); 8] = [
+        ("no HTTP", b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
+        (
+            "two lengths",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+            "two lengths",
+        ),
+        ("an encoding", b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "an encoding"),
+        ("a break", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nab", "broke off"),
+        (
+            "a broken chunk",
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            "no HTTP",
+        ),
+        ("nothing", b"", "without an answer"),
+        ("only interim", b"HTTP/1.1 103 Early Hints\r\n\r\n", "without an answer"),
+        ("another protocol", b"HTTP/1.1 101 Switching\r\nupgrade: h2c\r\n\r\n", "another protocol"),
+    ];
+    let mut device = Device::new(&[]);
+    for (what, bytes, expected) in cases {
+        let bytes = bytes.to_vec();
+        let server = Server::start(move |mut stream| {
+            read_request(&mut stream);
+            let _ = stream.write_all(&bytes);
+        });
+        let (reason, words) = device.failed("GET", &server.url("/"));
+        assert_eq!(reason, NoResult::Unreachable, "{what}: {words}");
+        assert!(words.contains(expected), "{what}: {words}");
+    }
+}
+
+#[test]
+fn server_without_end_or_without_a_word_takes_the_time_of_one_machine_alone() {
+    let endless = Server::start(|mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ");
+        while stream.write_all(&[b'a'; 4096]).is_ok() {}
+    });
+    let hints = Server::start(|mut stream| {
+        read_request(&mut stream);
+        while stream.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").is_ok() {}
+    });
+    let silent = Server::start(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
+    let well = Server::answering(|_| ok("well"));
+    let mut device = Device::new(&[]);
+    let (reason, words) = device.failed("GET", &endless.url("/"));
+    assert_eq!(reason, NoResult::Unreachable);
+    assert!(words.contains("16,384 bytes"), "{words}");
+    assert_eq!(device.failed("GET", &hints.url("/")).0, NoResult::Unreachable);
+    let get = |server: &Server| Ask::Request {
+        method: "GET".parse().unwrap(),
+        url: server.url("/").parse().unwrap(),
+        message: None,
+    };
+    device.deadline = Duration::from_secs(2);
+    let slow = device.begin(1, get(&silent));
+    let quick = device.begin(2, get(&well));
+    let first = device.end();
+    assert_eq!(first.id, quick, "another machine isn't held up");
+    let second = device.end();
+    assert_eq!((second.id, second.result), (slow, Err(NoResult::Deadline)));
+}
+
+#[test]
+fn machine_that_asks_without_end_is_refused_beyond_its_place() {
+    let silent = Server::start(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
+    let mut device = Device::new(&[]);
+    device.deadline = Duration::from_secs(1);
+    let ask = Ask::Request {
+        method: "GET".parse().unwrap(),
+        url: silent.url("/").parse().unwrap(),
+        message: None,
+    };
+    for _ in 0..40 {
+        device.begin(1, ask.clone());
+    }
+    let ends: Vec<Visited> = (0..40).map(|_| device.end()).collect();
+    let busy = ends.iter().filter(|end| end.result == Err(NoResult::Busy)).count();
+    let late = ends.iter().filter(|end| end.result == Err(NoResult::Deadline)).count();
+    assert!(busy >= 40 - 18 && busy + late == 40, "{busy} and {late}");
+}
+
+#[test]
+fn connection_that_the_server_closed_meanwhile_is_opened_anew_for_what_changes_nothing() {
+    // One answer for each connection, without saying so.
+    let server = Server::start(|mut stream| {
+        if let Some(request) = read_request(&mut stream) {
+            let _ = stream.write_all(&ok(request.split(' ').next().unwrap()));
+        }
+    });
+    let mut device = Device::new(&[]);
+    for _ in 0..3 {
+        assert!(device.told("GET", &server.url("/")).ends_with("GET"));
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+    let (reason, _) = device.failed("POST", &server.url("/"));
+    assert_eq!(reason, NoResult::Unreachable, "it may have been done already");
+}
+
+#[test]
+fn more_of_an_answer_that_is_gone_is_an_error() {
+    let mut device = Device::new(&[]);
+    assert_eq!(device.more(), Err(NoResult::NotFound));
+}
+
+/// A TLS server with a certificate for `name`, and the certificate.
+fn secure_server(
+    name: &str,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> (Server, Vec<u8>) {
+    let key = KeyPair::generate().unwrap();
+    let parameters = CertificateParams::new(vec![name.to_string()]).unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    let der = certificate.der().clone();
+    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![der.clone()], private)
+        .unwrap();
+    let config = Arc::new(config);
+    let server = Server::start(move |mut tcp| {
+        let mut tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
+        while let Some(request) = read_request(&mut stream) {
+            let body = request.split(' ').nth(1).unwrap().repeat(5_000);
+            if stream.write_all(&ok(&body)).is_err() || stream.flush().is_err() {
+                return;
+            }
+        }
+    });
+    (server, der.to_vec())
+}
+
+#[test]
+fn server_over_tls_is_judged_by_its_certificate() {
+    let (server, certificate) = secure_server("127.0.0.1", rustls::ALL_VERSIONS);
+    let url = |path: &str| format!("https://{}{path}", server.address);
+    let mut device = Device::trusting(vec![certificate.clone()], &[]);
+    for path in ["/a", "/b"] {
+        let told = device.told("GET", &url(path));
+        let mut body = told.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec();
+        while let Some(part) = device.more().unwrap() {
+            body.extend(part);
+        }
+        assert_eq!(body, path.repeat(5_000).as_bytes());
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+
+    let (reason, words) = Device::new(&[]).failed("GET", &url("/"));
+    assert_eq!(reason, NoResult::Denied, "{words}");
+    let (other, its) = secure_server("a.example", rustls::ALL_VERSIONS);
+    let mut device = Device::trusting(vec![its], &[]);
+    let (reason, words) = device.failed("GET", &format!("https://{}/", other.address));
+    assert_eq!(reason, NoResult::Denied, "another name: {words}");
+    let (old, its) = secure_server("127.0.0.1", &[&rustls::version::TLS12]);
+    let mut device = Device::trusting(vec![its], &[]);
+    let (reason, words) = device.failed("GET", &format!("https://{}/", old.address));
+    assert_eq!(reason, NoResult::Unreachable, "TLS 1.2: {words}");
+    let plain = Server::start(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n")));
+    let (reason, words) = device.failed("GET", &format!("https://{}/", plain.address));
+    assert_eq!(reason, NoResult::Unreachable, "no TLS: {words}");
+}
