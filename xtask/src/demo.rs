@@ -2,6 +2,7 @@
 //! call one another, store, spin, crash and survive.
 
 mod cast;
+mod outside;
 mod page;
 
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
-    setup::ensure(&[Need::Wasm, Need::Clang])?;
+    setup::ensure(&[Need::Wasm, Need::Clang, Need::OpenSsl])?;
     title("Building the command `tenure`; the first time takes minutes");
     explain(
         "Without native speed, whose compiler takes longest to build and which nothing here asks for.",
@@ -38,8 +39,16 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]).args(features))?;
     let mut cast = Cast::new(&tenure::path(root, Profile::Debug)?)?;
     title("Building the example machines");
-    let examples =
-        ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"];
+    let examples = [
+        "thermostat",
+        "dashboard",
+        "counter",
+        "spinner",
+        "crasher",
+        "nihilo-a",
+        "nihilo-b",
+        "panel",
+    ];
     let probe = ("crates/cli/tests/devices".to_owned(), "probe");
     for (folder, name) in
         examples.map(|name| ("examples".to_owned(), name)).into_iter().chain([probe])
@@ -48,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         cast.build(&root.join(folder).join(name), name)?;
     }
     play(&mut cast)?;
+    outside::play(&mut cast, &root.join("examples/courier"))?;
     title("The hub's pages show the fleet; the owner's key signs in");
     cast.show_pages(&["attic", "cellar", "garden"])?;
     closing(&cast);

@@ -4,6 +4,7 @@
 //! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is, and so
 //! does what cargo compiled of it. What both depend on isn't compiled again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -116,7 +117,12 @@ fn copy_of(root: &Path) -> Result<Copy> {
     let copy = target.join("mutants/sources");
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     ensure!(listed.status.success(), "git doesn't list the sources");
-    for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+    let names = String::from_utf8(listed.stdout)?;
+    let names: BTreeSet<&Path> = names.split_terminator('\0').map(Path::new).collect();
+    if copy.is_dir() {
+        remove_others(&names, &copy, Path::new(""))?;
+    }
+    for name in names {
         let (from, to) = (root.join(name), copy.join(name));
         let Ok(bytes) = fs::read(&from) else { continue };
         if fs::read(&to).is_ok_and(|before| before == bytes) {
@@ -129,6 +135,20 @@ fn copy_of(root: &Path) -> Result<Copy> {
     let setting = |name| format!("profile.dev.package.{name}.codegen-units=255");
     let settings = workspace::packages(root)?.into_iter().map(|package| setting(package.name));
     Ok(Copy { folder: copy, target, settings: settings.collect() })
+}
+
+/// Removes what an earlier copy has in `folder` and the sources don't: cargo takes a file for a test or a module, too.
+fn remove_others(names: &BTreeSet<&Path>, copy: &Path, folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(copy.join(folder))? {
+        let entry = entry?;
+        let name = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            remove_others(names, copy, &name)?;
+        } else if !names.contains(name.as_path()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the tests of the mutant's crate fail with it.

@@ -46,6 +46,10 @@ pub(crate) enum Need {
     Routers,
     /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages.
     Clients,
+    /// Other makers' servers, which our clients speak with.
+    Servers,
+    /// OpenSSL's command, which makes certificates.
+    OpenSsl,
     /// Other makers' TLS, beside [`Need::Clients`]: GnuTLS, NSS, wolfSSL, Go and, by pip, tlslite-ng.
     TlsPeers,
     /// Chromium with its driver, which looks at the hub's pages.
@@ -62,6 +66,9 @@ const WOLFSSL: &str = "/usr/include/wolfssl/ssl.h";
 /// The programs of [`Need::Clients`], which are Debian's packages too.
 const CLIENTS: [&str; 3] = ["curl", "openssl", "skopeo"];
 
+/// The programs of [`Need::Servers`], and where Debian puts them.
+const SERVERS: [(&str, &str); 1] = [("nginx", "/usr/sbin/nginx")];
+
 /// The programs of [`Need::Browser`]; npm fetches the check of accessibility.
 const BROWSER: [&str; 3] = ["chromium", "chromedriver", "npm"];
 
@@ -74,7 +81,7 @@ const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// The needs of all tests.
-pub(crate) const TESTS: [Need; 9] = [
+pub(crate) const TESTS: [Need; 10] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -82,12 +89,13 @@ pub(crate) const TESTS: [Need; 9] = [
     Need::GuestLibraries,
     Need::Emulators,
     Need::Clients,
+    Need::Servers,
     Need::Browser,
     Need::Valgrind,
 ];
 
 /// The needs of the tests that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 8] = [
+pub(crate) const QUICK_TESTS: [Need; 9] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -95,6 +103,7 @@ pub(crate) const QUICK_TESTS: [Need; 8] = [
     Need::GuestLibraries,
     Need::Emulators,
     Need::Clients,
+    Need::Servers,
     Need::Browser,
 ];
 
@@ -163,6 +172,10 @@ impl Need {
                 ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
             }
             Need::Clients => CLIENTS.iter().all(|client| process::find_program(client).is_some()),
+            Need::Servers => SERVERS.iter().all(|(program, place)| {
+                process::find_program(program).is_some() || std::path::Path::new(place).is_file()
+            }),
+            Need::OpenSsl => process::find_program("openssl").is_some(),
             Need::TlsPeers => {
                 TLS_PEERS.iter().all(|program| process::find_program(program).is_some())
                     && std::path::Path::new(WOLFSSL).is_file()
@@ -196,6 +209,8 @@ impl Need {
             }
             Need::Routers => "batmand and babeld, with which meshes are compared",
             Need::Clients => "curl, openssl and skopeo, which speak with our servers in tests",
+            Need::Servers => "nginx, which our clients speak with in tests",
+            Need::OpenSsl => "openssl, which makes certificates",
             Need::TlsPeers => {
                 "GnuTLS, NSS, wolfSSL, Go and Python with pip, which speak TLS with us"
             }
@@ -225,6 +240,8 @@ impl Need {
             | Need::Node
             | Need::Routers
             | Need::Clients
+            | Need::OpenSsl
+            | Need::Servers
             | Need::TlsPeers
             | Need::Browser => None,
         }

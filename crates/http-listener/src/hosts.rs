@@ -58,7 +58,7 @@ impl Drop for Place {
 
 /// The host that an address is of. Of IPv6 one network (/64) counts as one host, which has as many
 /// addresses as it likes.
-fn host_of(address: IpAddr) -> IpAddr {
+pub(crate) fn host_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) >> 64 << 64;

@@ -1,5 +1,5 @@
 //! HTTP/1.1 connections of a server, on one thread, bounded by host, number, bytes and time; and which [`Site`] a browser's
-//! request comes from.
+//! request comes from, and which [`range`] of an answer it asks for.
 //!
 //! Invariants:
 //! - A connection has a place, which it gives back when it ends; without one it waits, or is closed.
@@ -7,10 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod hosts;
+pub mod range;
 mod site;
 
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ use tokio::sync::Semaphore;
 
 use hosts::Hosts;
 pub use site::Site;
+
+/// The host that a request comes from, among its extensions where hosts have shares of the connections. Of IPv6 one network
+/// (/64) counts as one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host(pub IpAddr);
 
 /// The bounds of a server's connections.
 #[derive(Clone, Debug)]
@@ -100,7 +106,11 @@ where
             continue;
         }
         let answer = answer.clone();
-        let service = service_fn(move |request| {
+        let host = bounds.by_host.then(|| Host(hosts::host_of(from.ip())));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(host) = host {
+                request.extensions_mut().insert(host);
+            }
             let answer = answer(request);
             async move { Ok::<_, Infallible>(answer.await) }
         });

@@ -17,13 +17,14 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{Sequence, socket_at};
 use tenure_hal::{Instant, UnixTime};
 use tenure_hub::{Accepted, Config, Hub, Kept, Moment, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, Pages, serve, sign_in_request};
+use tenure_hub_server::{Database, Pages, Visitors, serve, sign_in_request};
+use tenure_pages::{Entry, NoPage, Visits};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
 use tenure_wire::control::RoomStatus;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Scope, function};
 use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
-use tenure_wire::{Address, Digest, Epoch, PublicKey};
+use tenure_wire::{Address, Digest, Epoch, PublicKey, Target};
 
 const HUB: Address = Address::Udp(socket_at(0));
 /// The key by which a command speaks to the hub.
@@ -194,8 +195,14 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
         by_tls: false,
         running: load.hub.storage().running(),
     };
+    let visitors = Visitors {
+        owners: NoMachine,
+        guests: NoMachine,
+        strangers: None,
+        ticket_key: Seed::from_bytes(&[0; 32]),
+    };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let pages = listener.and_then(|listener| serve(listener, pages));
+    let pages = listener.and_then(|listener| serve(listener, pages, visitors));
     let pages = pages.map_err(|error| error.to_string())?;
     let device = format!("/v1/machines?device={}", name(count / 2));
     for path in ["/devices", "/machines", "/alarms", &device, "/metrics"] {
@@ -206,6 +213,25 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
         rows.push(row(count, &format!("p95 of {shown}"), "ms", p95));
     }
     Ok(())
+}
+
+/// Machines whose pages nobody asks for here.
+#[derive(Clone)]
+struct NoMachine;
+
+impl Visits for NoMachine {
+    async fn call(
+        &self,
+        _: Target,
+        _: Vec<u8>,
+        _: std::time::Instant,
+    ) -> Result<Option<Vec<u8>>, NoPage> {
+        Err(NoPage::Unknown)
+    }
+
+    async fn entries(&self) -> Result<Vec<Entry>, NoPage> {
+        Ok(Vec::new())
+    }
 }
 
 /// The time that `part` of a hundred don't exceed.

@@ -40,4 +40,4 @@ pub use crate::rollouts::{
 pub use crate::running::Running;
 pub use crate::store::audit::{Broken, Entry as AuditEntry};
 pub use crate::store::{Database, DatabaseError};
-pub use crate::web::{Pages, serve};
+pub use crate::web::{Pages, Visitors, serve};

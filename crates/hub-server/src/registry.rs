@@ -9,7 +9,6 @@
 mod artifact;
 mod blobs;
 mod manifests;
-mod range;
 mod uploads;
 
 use data_encoding::HEXLOWER;

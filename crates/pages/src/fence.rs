@@ -1,4 +1,8 @@
 //! The fence between a visitor's browser, other pages and a machine: requests that go no further, fields that don't pass.
+//!
+//! A page at a host of its own is kept from others by the browser; one that shares its origin with others is confined: no
+//! field passes that means more than that page, and the browser gives it an origin that is nobody's (CSP Level 3,
+//! `sandbox` without `allow-same-origin`).
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tenure_http_listener::Site;
@@ -50,6 +54,85 @@ pub(crate) fn protect(answer: &mut Answer) {
     for (name, value) in unless_said {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
+}
+
+/// The fields of an answer that mean that answer alone, and nothing else on its origin.
+const CONFINED: [HeaderName; 15] = [
+    header::ACCEPT_RANGES,
+    header::ALLOW,
+    header::CACHE_CONTROL,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_RANGE,
+    header::CONTENT_SECURITY_POLICY,
+    header::CONTENT_TYPE,
+    header::ETAG,
+    header::EXPIRES,
+    header::LAST_MODIFIED,
+    header::LOCATION,
+    header::RETRY_AFTER,
+    header::VARY,
+];
+/// What a page may do that shares its origin: run scripts, send forms, save files, and ask its visitor. It is no part of
+/// another page.
+const SANDBOX: &str =
+    "sandbox allow-scripts allow-forms allow-downloads allow-modals; frame-ancestors 'none'";
+
+const SANDBOX_WORD: &[u8] = b"sandbox";
+
+/// Takes from a request what the browser keeps for the whole of an origin, and not for the page.
+pub(crate) fn withhold(headers: &mut HeaderMap) {
+    for name in [header::AUTHORIZATION, header::COOKIE, header::ORIGIN] {
+        headers.remove(name);
+    }
+}
+
+/// Confines an answer to the path `below` of an origin that it shares with others.
+pub(crate) fn confine(answer: &mut Answer, below: &str) {
+    protect(answer);
+    let mut headers = HeaderMap::new();
+    for name in &CONFINED {
+        for value in answer.headers.get_all(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    // A policy takes from what a page may do, but for a sandbox: of several the last one counts (HTML §7.1.6).
+    let policies = headers.get_all(header::CONTENT_SECURITY_POLICY);
+    let has_sandbox = |policy: &HeaderValue| {
+        policy
+            .as_bytes()
+            .to_ascii_lowercase()
+            .windows(SANDBOX_WORD.len())
+            .any(|it| it == SANDBOX_WORD)
+    };
+    if policies.iter().any(has_sandbox) {
+        headers.remove(header::CONTENT_SECURITY_POLICY);
+    }
+    let own = HeaderValue::from_static;
+    headers.append(header::CONTENT_SECURITY_POLICY, own(SANDBOX));
+    // The page's own requests come from nobody's origin, too; who knows its path may read it (Fetch §3.3).
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, own("*"));
+    headers.insert(header::REFERRER_POLICY, own("no-referrer"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, own("nosniff"));
+    headers.insert(header::X_FRAME_OPTIONS, own("DENY"));
+    // No cache that many share keeps what one visitor was shown (RFC 9111 §5.2.2.7).
+    headers.append(header::CACHE_CONTROL, own("private"));
+    if let Some(location) = headers.get_mut(header::LOCATION) {
+        *location = moved_below(location, below);
+    }
+    answer.headers = headers;
+}
+
+/// Where a machine leads that takes the root for its own: below its path. A place that is relative, or elsewhere, stays
+/// (RFC 3986 §4.2).
+fn moved_below(location: &HeaderValue, below: &str) -> HeaderValue {
+    let bytes = location.as_bytes();
+    if !bytes.starts_with(b"/") || bytes.starts_with(b"//") {
+        return location.clone();
+    }
+    let moved = [below.as_bytes(), bytes].concat();
+    HeaderValue::from_bytes(&moved).unwrap_or(HeaderValue::from_static("/"))
 }
 
 fn has_domain(cookie: &HeaderValue) -> bool {
@@ -111,5 +194,58 @@ mod tests {
         }
         assert_eq!(answer.headers[header::CACHE_CONTROL], "max-age=60");
         assert_eq!(answer.headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    }
+
+    #[test]
+    fn answer_on_a_shared_origin_says_nothing_for_the_others_there() {
+        let text = "HTTP/1.1 200 OK\r\nset-cookie: tenure_session=x; Path=/\r\nclear-site-data: \"*\"\r\n\
+                    service-worker-allowed: /\r\nrefresh: 0; url=/sign-out\r\nlink: </x>; rel=preload\r\n\
+                    www-authenticate: Basic realm=\"hub\"\r\nreport-to: {}\r\nx-frame-options: ALLOWALL\r\n\
+                    access-control-allow-origin: https://a.example\r\naccess-control-allow-credentials: true\r\n\
+                    content-security-policy: img-src *, SandBox allow-same-origin allow-scripts\r\nreferrer-policy: unsafe-url\r\n\
+                    content-type: text/html\r\netag: \"1\"\r\ncache-control: public, max-age=60\r\n\r\nx";
+        let mut answer = Answer::read(Some(text.into())).unwrap();
+        confine(&mut answer, "/m/a@b");
+        let mut said: Vec<String> = answer
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        said.sort();
+        let expected = [
+            "access-control-allow-origin: *",
+            "cache-control: private",
+            "cache-control: public, max-age=60",
+            &format!("content-security-policy: {SANDBOX}"),
+            "content-type: text/html",
+            "etag: \"1\"",
+            "referrer-policy: no-referrer",
+            "x-content-type-options: nosniff",
+            "x-frame-options: DENY",
+        ];
+        assert_eq!(said, expected);
+        let text = "HTTP/1.1 200 OK\r\ncontent-security-policy: default-src 'none'\r\n\r\nx";
+        let mut answer = Answer::read(Some(text.into())).unwrap();
+        confine(&mut answer, "/m/a@b");
+        assert_eq!(answer.headers.get_all(header::CONTENT_SECURITY_POLICY).iter().count(), 2);
+        assert!(!SANDBOX.contains("allow-same-origin") && !SANDBOX.contains("allow-top"));
+    }
+
+    #[test]
+    fn machine_leads_no_further_than_below_its_path_or_elsewhere() {
+        for (location, leads) in [
+            ("/", "/m/a@b/"),
+            ("/degrees?x=/", "/m/a@b/degrees?x=/"),
+            ("/\\evil.example", "/m/a@b/\\evil.example"),
+            (".", "."),
+            ("../x", "../x"),
+            ("//evil.example/", "//evil.example/"),
+            ("https://evil.example/", "https://evil.example/"),
+        ] {
+            let text = format!("HTTP/1.1 303 \r\nlocation: {location}\r\n\r\n");
+            let mut answer = Answer::read(Some(text.into())).unwrap();
+            confine(&mut answer, "/m/a@b");
+            assert_eq!(answer.headers[header::LOCATION], leads, "{location}");
+        }
     }
 }

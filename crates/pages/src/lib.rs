@@ -5,16 +5,23 @@
 //! calls with the key of these pages and never with the owner's: a machine whose lease doesn't let that key call it has
 //! no page.
 //!
+//! A server that has one host for all of them, as the hub, gives each page a path instead ([`Visit::below`]): the page is
+//! confined there, and what the browser keeps for the host doesn't reach the machine.
+//!
 //! Invariants:
 //! - A host that no page has is refused, so that no name of a stranger's reaches a page (DNS rebinding).
 //! - A change that a browser asks for is made only if the request comes from that page itself.
-//! - Connections, headers, bodies, calls under way, those that wait, and the length of a page are bounded.
+//! - Connections, headers, bodies, calls under way, those that wait, and the length of a page are bounded; so are
+//!   streams of events, and none waits in a machine.
 //! - A machine's answer is an allegation: malformed or without an end, it concerns that visitor alone.
 #![forbid(unsafe_code)]
 
 mod answer;
+mod conditional;
+mod events;
 mod fence;
 mod index;
+mod machines;
 mod origin;
 mod parts;
 mod request;
@@ -22,6 +29,7 @@ mod serve;
 mod turns;
 mod visits;
 
+pub use machines::{Machines, PageBody, Visit};
 pub use origin::Origins;
 pub use serve::{Pages, serve};
 pub use visits::{Entry, NoPage, Visits};

@@ -1,5 +1,6 @@
 //! Which machine's page a host means.
 
+use http::{header, request};
 use tenure_wire::{Name, Target};
 
 /// The origins of the pages that are served.
@@ -21,6 +22,12 @@ pub(crate) enum Meant {
 }
 
 impl Origins {
+    /// Whether a request is for one of these hosts that isn't a machine's own.
+    pub fn have(&self, parts: &request::Parts) -> bool {
+        let meant = host_asked(parts).and_then(|host| self.meant(host));
+        matches!(meant, Some(Meant::Index))
+    }
+
     /// The page that the host of a request means, as its `Host` field has it (RFC 9110 §7.2); `None` if no page has
     /// that host.
     pub(crate) fn meant(&self, host: &str) -> Option<Meant> {
@@ -51,6 +58,16 @@ impl Origins {
             _ => Some(Meant::Machine(machine)),
         }
     }
+}
+
+/// The host that a request is for: in its target, or its one `Host` field (RFC 9112 §3.2).
+pub(crate) fn host_asked(parts: &request::Parts) -> Option<&str> {
+    if let Some(authority) = parts.uri.authority() {
+        return Some(authority.as_str());
+    }
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let host = hosts.next()?.to_str().ok()?;
+    hosts.next().is_none().then_some(host)
 }
 
 /// The host of a machine's page, below the host that a visitor came by.

@@ -1,7 +1,7 @@
 //! Pages over real connections, of machines that are pretended.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -184,6 +184,102 @@ fn page_longer_than_a_result_comes_whole() {
         "GET / HTTP/1.1\nhost: book.attic.localhost\nrange: bytes=39990-\nconnection: close\n\n",
     );
     assert_eq!((status(&part), body(&part)), ("206", &page[39_990..]));
+}
+
+#[test]
+fn page_that_a_browser_has_is_not_sent_again_and_its_ranges_are_cut_out_of_it() {
+    let house = House::default().with("lamp@attic", |request| {
+        assert!(!request.contains("range: bytes=-2"), "a machine isn't asked for that: {request}");
+        Ok(Some("abcde".into()))
+    });
+    let address = house.open(LOCAL);
+    let ask = |field: &str| {
+        let head = "GET / HTTP/1.1\nhost: lamp.attic.localhost\nconnection: close\n";
+        send(address, &format!("{head}{field}\n"))
+    };
+    let page = ask("");
+    let tag = page.split_once("etag: ").unwrap().1.split('\r').next().unwrap();
+    let again = ask(&format!("if-none-match: {tag}\n"));
+    assert_eq!((status(&again), body(&again)), ("304", ""));
+    let end = ask("range: bytes=-2\n");
+    assert_eq!((status(&end), body(&end)), ("206", "de"));
+    assert!(end.contains("content-range: bytes 3-4/5\r\n"), "{end}");
+    // One that knows no ranges is asked for one, and answers with the whole.
+    assert_eq!(body(&ask("range: bytes=1-2\n")), "bc");
+}
+
+/// Opens a stream of events at `host`, and returns what comes of it, line by line.
+fn listen(address: SocketAddr, host: &str, fields: &str) -> impl Iterator<Item = String> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let request = format!("GET /live HTTP/1.1\r\nhost: {host}\r\n{fields}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    std::io::BufReader::new(stream).lines().map(Result::unwrap)
+}
+
+/// The answer of a machine whose value goes up by one each time it is asked, with the number of each event.
+fn counts() -> impl Fn(&str) -> Result<Option<Vec<u8>>, NoResult> + Send + Sync {
+    move |request| {
+        let last = request
+            .split_once("last-event-id: ")
+            .map_or("0", |(_, rest)| rest.split('\r').next().unwrap());
+        let next = last.parse::<u32>().unwrap() + 1;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        Ok(Some(format!("{head}retry: 1\nid: {next}\ndata: {next}\n\n").into()))
+    }
+}
+
+#[test]
+fn stream_of_live_values_goes_on_after_the_last_event_that_a_visitor_has() {
+    let house = House::default().with("meter@attic", counts());
+    let address = house.open(LOCAL);
+    let events = |fields: &str| -> Vec<String> {
+        let lines = listen(address, "meter.attic.localhost", fields);
+        lines.filter_map(|line| line.strip_prefix("data: ").map(String::from)).take(3).collect()
+    };
+    assert_eq!(events(""), ["1", "2", "3"]);
+    assert_eq!(events("last-event-id: 41\r\n"), ["42", "43", "44"]);
+}
+
+#[test]
+fn value_that_stays_as_it_is_is_sent_once_and_a_machine_that_is_busy_is_asked_again() {
+    let values = Mutex::new(["1", "1", "busy", "1", "2", "2", "3"].into_iter());
+    let house =
+        House::default().with("meter@attic", move |_| match values.lock().unwrap().next() {
+            Some("busy") => Err(NoResult::Busy),
+            Some(value) => {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+                Ok(Some(format!("{head}retry: 1\ndata: {value}\n\n").into()))
+            }
+            // The stream is over (HTML §9.2.3).
+            None => Ok(None),
+        });
+    let address = house.open(LOCAL);
+    let lines = listen(address, "meter.attic.localhost", "connection: close\r\n");
+    let values: Vec<String> =
+        lines.filter_map(|line| line.strip_prefix("data: ").map(String::from)).collect();
+    assert_eq!(values, ["1", "2", "3"]);
+}
+
+#[test]
+fn visitor_beyond_the_streams_of_a_machine_gets_its_events_in_an_answer_that_ends() {
+    let house = House::default().with("meter@attic", counts()).with("lamp@attic", says("on"));
+    let address = house.open(LOCAL);
+    let host = "meter.attic.localhost";
+    let mut open: Vec<_> = (0..8).map(|_| listen(address, host, "")).collect();
+    for stream in &mut open {
+        assert!(stream.any(|line| line == "data: 1"));
+    }
+    let ended = get(address, host, "/live");
+    assert!(status(&ended) == "200" && ended.contains("content-length: "), "{ended}");
+    assert!(body(&ended).ends_with("id: 1\ndata: 1\n\n"), "{ended}");
+    assert_eq!(body(&get(address, "lamp.attic.localhost", "/")), "on");
+    // A place is free again once a visitor is gone, which the next event shows.
+    drop(open.pop());
+    tenure_testbed::wait_until(|| {
+        let mut stream = listen(address, host, "connection: close\r\n");
+        stream.any(|line| line == "data: 2").then_some(()).ok_or("there is no place yet")
+    });
 }
 
 #[test]

@@ -155,11 +155,16 @@ impl Names {
 
     /// Whether `name` is heard for the first time on `node`, where it is known from now on.
     pub(crate) fn is_new(&mut self, name: Name, node: NodeId) -> bool {
-        let is_new = name.source != node && !self.known.contains(&name);
+        let is_new = !self.is_known(name, node);
         if is_new {
             self.know(name);
         }
         is_new
+    }
+
+    /// Whether `name` was heard before on `node`.
+    pub(crate) fn is_known(&self, name: Name, node: NodeId) -> bool {
+        name.source == node || self.known.contains(&name)
     }
 
     fn know(&mut self, name: Name) {

@@ -35,7 +35,7 @@ mod tests;
 /// The configuration; the defaults are the paper's, §5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The node to join by; `None`: the first neighbour.
+    /// The node to join by; `None`: the first neighbours, as many as are known well.
     pub contact: Option<NodeId>,
     /// How many nodes are known well.
     pub active_max: usize,
@@ -74,8 +74,13 @@ pub struct HyParView {
     config: Config,
     active: Vec<NodeId>,
     passive: Vec<NodeId>,
-    /// The nodes that were asked to become neighbours and haven't answered.
+    /// The node that was asked to become a neighbour and hasn't answered.
     asked: Option<NodeId>,
+    /// The last neighbour of the network below.
+    nearby: Option<NodeId>,
+    /// By so many more of these it joins, where no contact was chosen: when all nodes begin at once, each joins by another,
+    /// and what forms apart becomes one so.
+    joins_left: usize,
 }
 
 /// The messages of members to each other. The nodes of a shuffle follow, six bytes each.
@@ -117,7 +122,14 @@ tenure_mesh::protocol! {
 impl HyParView {
     /// With what was chosen.
     pub fn new(config: Config) -> Self {
-        Self { config, active: Vec::new(), passive: Vec::new(), asked: None }
+        Self {
+            config,
+            active: Vec::new(),
+            passive: Vec::new(),
+            asked: None,
+            nearby: None,
+            joins_left: config.active_max,
+        }
     }
 
     /// The nodes that are known well; they know this one.
@@ -181,7 +193,7 @@ impl HyParView {
             self.asked = Some(candidate);
             let priority = self.active.is_empty();
             self.say(candidate, Word::Neighbour { priority }, &[], context);
-        } else if let Some(contact) = self.config.contact
+        } else if let Some(contact) = self.config.contact.or(self.nearby)
             && self.active.is_empty()
         {
             self.say(contact, Word::Join, &[], context);
@@ -358,9 +370,11 @@ impl Awaits<SendReliably> for HyParView {
 
 impl Hears<LinkUp> for HyParView {
     fn hear(&mut self, up: LinkUp, _: &[u8], context: &mut Context<'_, Self>) {
-        if self.config.contact.is_none() {
-            self.config.contact = Some(up.neighbour);
-            self.promote(context);
+        self.nearby = Some(up.neighbour);
+        let is_known = self.active.iter().chain(&self.passive).any(|it| *it == up.neighbour);
+        if self.config.contact.is_none() && self.joins_left > 0 && !is_known {
+            self.joins_left -= 1;
+            self.say(up.neighbour, Word::Join, &[], context);
         }
     }
 }

@@ -205,6 +205,8 @@ impl Port {
     pub const JOINING: Self = Self(10);
     /// The messages of members about records that they keep for each other.
     pub const LOOKUP: Self = Self(11);
+    /// Bodies and their names on a tree of members.
+    pub const TREE: Self = Self(12);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }

@@ -41,6 +41,7 @@ pub mod membership;
 pub mod network_key;
 mod oldest;
 pub mod plug_in;
+pub mod plumtree;
 pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;

@@ -9,6 +9,8 @@
 
 mod address;
 mod http;
+mod names;
+mod servers;
 mod stream;
 mod worker;
 
@@ -17,13 +19,15 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tenure_kernel::{CallId, OutgoingVisit, Visited};
 use tenure_wire::{MachineId, NoResult};
 
+use names::Names;
+pub use servers::{Authorities, ClientIdentity, Server, ServerTrust, Servers};
 use worker::{Job, Worker};
 
 /// The most machines with a thread.
@@ -33,24 +37,15 @@ const WAITING_MAX: usize = 16;
 /// The stack of a machine's thread, in bytes.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// The certificates of the authorities that servers are judged by, in DER, or why there are none.
-pub type Authorities = Result<Vec<Vec<u8>>, String>;
-
-/// The authorities, loaded once a server is to be judged by them.
-struct Trusted {
-    load: Box<dyn Fn() -> Authorities + Send + Sync>,
-    loaded: OnceLock<Authorities>,
-}
-
-impl Trusted {
-    fn authorities(&self) -> &Authorities {
-        self.loaded.get_or_init(&self.load)
-    }
+/// What the visits of all machines share.
+pub(crate) struct Shared {
+    servers: Servers,
+    names: Arc<Names>,
 }
 
 /// Sends requests for machines, each machine's on a thread of its own.
 pub struct Reach {
-    trusted: Arc<Trusted>,
+    shared: Arc<Shared>,
     workers: BTreeMap<MachineId, Mate>,
     /// How many visits there were.
     visits: u64,
@@ -96,18 +91,18 @@ impl Failure {
 }
 
 impl Reach {
-    /// Visits to servers that the authorities of `load` vouch for, where they speak TLS. It is called once a server does.
+    /// Visits to `servers`.
     ///
     /// # Errors
     /// There is no pair of sockets.
-    pub fn new(load: impl Fn() -> Authorities + Send + Sync + 'static) -> std::io::Result<Self> {
+    pub fn new(servers: Servers) -> std::io::Result<Self> {
         let (waker, ended) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         ended.set_nonblocking(true)?;
         let (sender, ends) = channel();
-        let trusted = Trusted { load: Box::new(load), loaded: OnceLock::new() };
-        let (trusted, waker) = (Arc::new(trusted), Arc::new(waker));
-        Ok(Self { trusted, workers: BTreeMap::new(), visits: 0, ends, sender, ended, waker })
+        let shared = Shared { servers, names: Arc::new(Names::of_system()) };
+        let (shared, waker) = (Arc::new(shared), Arc::new(waker));
+        Ok(Self { shared, workers: BTreeMap::new(), visits: 0, ends, sender, ended, waker })
     }
 
     /// Begins a visit; `now` is the device's time, which its deadline is on.
@@ -121,7 +116,7 @@ impl Reach {
                 mate.last = self.visits;
                 mate.jobs.clone()
             }
-            None => match self.start() {
+            None => match self.start(from) {
                 Ok(jobs) => {
                     self.make_room();
                     self.workers.insert(from, Mate { jobs: jobs.clone(), last: self.visits });
@@ -152,7 +147,7 @@ impl Reach {
         self.ends.try_recv().ok()
     }
 
-    fn start(&self) -> std::io::Result<SyncSender<Job>> {
+    fn start(&self, machine: MachineId) -> std::io::Result<SyncSender<Job>> {
         let (jobs, coming) = sync_channel(WAITING_MAX);
         let (sender, waker) = (self.sender.clone(), Arc::clone(&self.waker));
         let end = move |visited| {
@@ -160,7 +155,7 @@ impl Reach {
             let _ = sender.send(visited);
             let _ = (&*waker).write(&[0]);
         };
-        let worker = Worker::new(Arc::clone(&self.trusted), coming, end);
+        let worker = Worker::new(machine, Arc::clone(&self.shared), coming, end);
         let thread = std::thread::Builder::new().name("reach".into()).stack_size(STACK_BYTES);
         thread.spawn(move || worker.run())?;
         Ok(jobs)

@@ -1,7 +1,7 @@
 //! A connection to a server: TCP, and TLS 1.3 over it where the URL says so.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenure_board_linux::LinuxEntropy;
@@ -32,19 +32,25 @@ pub(crate) fn server_name(host: &Host) -> ServerName<'_> {
     }
 }
 
-/// Opens a TCP connection to `origin` until `deadline`. The address that is judged is the one that is connected to.
+/// Opens a TCP connection to `origin` until `deadline`; `find` gives a name's addresses. The address that is judged is the
+/// one that is connected to.
 ///
 /// # Errors
 /// [`Failure`]: the name has no address, or none on the public network, or nobody answers there.
-pub(crate) fn connect(origin: &Origin, deadline: Instant) -> Result<TcpStream, Failure> {
+pub(crate) fn connect(
+    origin: &Origin,
+    find: impl FnOnce(&str) -> Result<Vec<IpAddr>, Failure>,
+    deadline: Instant,
+) -> Result<TcpStream, Failure> {
     let addresses = match &origin.host {
         // An address was granted as such.
-        Host::Address(address) => vec![SocketAddr::new(*address, origin.port)],
-        Host::Name(name) => resolve(name, origin.port)?,
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => public_of(name, find(name)?)?,
     };
     let mut last =
         Failure::new(NoResult::Deadline, "the deadline passed before a connection was there");
     for address in addresses {
+        let address = SocketAddr::new(address, origin.port);
         let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT_PATIENCE);
         if left.is_zero() {
             break;
@@ -66,20 +72,16 @@ pub(crate) fn connect(origin: &Origin, deadline: Instant) -> Result<TcpStream, F
     Err(last)
 }
 
-fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    let found = (name, port).to_socket_addrs().map_err(|error| {
-        Failure::new(NoResult::NotFound, format!("no address is known for {name}: {error}"))
-    })?;
-    let found: Vec<SocketAddr> = found.collect();
-    let public: Vec<SocketAddr> = found.iter().copied().filter(|it| is_public(it.ip())).collect();
+/// The addresses of the public network among those that `name` leads to.
+fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
+    let public: Vec<IpAddr> = found.iter().copied().filter(|address| is_public(*address)).collect();
     match (public.is_empty(), found.first()) {
         (false, _) => Ok(public),
         (true, None) => Err(Failure::new(NoResult::NotFound, format!("{name} has no address"))),
         (true, Some(first)) => Err(Failure::new(
             NoResult::Denied,
             format!(
-                "{name} leads to {}, which is no address of the public network; grant the address itself to allow that",
-                first.ip()
+                "{name} leads to {first}, which is no address of the public network; grant the address itself to allow that"
             ),
         )),
     }

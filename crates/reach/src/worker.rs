@@ -6,16 +6,17 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use tenure_kernel::{Ask, CallId, Visited};
-use tenure_tls::x509::Anchor;
-use tenure_tls::{Client, ClientConfig, Now, Suite, Trust};
+use tenure_tls::x509::{Anchor, parse_private_key};
+use tenure_tls::{Client, ClientConfig, Identity, Now, Suite, Trust};
 use tenure_wire::capability::{Method, ReachPattern, Visit};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::url::{Origin, Scheme};
-use tenure_wire::{NoResult, Url};
+use tenure_wire::{MachineId, NoResult, Url};
 
 use crate::http::{BadMessage, BadResponse, Body, Head, request};
+use crate::servers::{ClientIdentity, Judges};
 use crate::stream::{GROUPS, Stream, TLS_BUFFER_BYTES, connect, server_name};
-use crate::{Failure, IDLE, Trusted};
+use crate::{Failure, IDLE, Shared};
 
 /// The most redirects that one visit follows.
 const REDIRECTS_MAX: u8 = 5;
@@ -54,7 +55,8 @@ struct Errand {
 
 /// The visits of one machine.
 pub(crate) struct Worker<E> {
-    trusted: Arc<Trusted>,
+    machine: MachineId,
+    shared: Arc<Shared>,
     jobs: Receiver<Job>,
     end: E,
 }
@@ -76,8 +78,13 @@ enum Answered {
 }
 
 impl<E: FnMut(Visited)> Worker<E> {
-    pub(crate) fn new(trusted: Arc<Trusted>, jobs: Receiver<Job>, end: E) -> Self {
-        Self { trusted, jobs, end }
+    pub(crate) fn new(
+        machine: MachineId,
+        shared: Arc<Shared>,
+        jobs: Receiver<Job>,
+        end: E,
+    ) -> Self {
+        Self { machine, shared, jobs, end }
     }
 
     /// Runs until nobody can ask for anything any more.
@@ -137,24 +144,32 @@ impl<E: FnMut(Visited)> Worker<E> {
         if origin.scheme == Scheme::Http {
             return self.serve(Stream::plain(tcp), &origin, errand);
         }
-        let trusted = Arc::clone(&self.trusted);
-        let authorities = match trusted.authorities() {
-            Ok(authorities) => authorities,
+        let shared = Arc::clone(&self.shared);
+        let judges = match shared.servers.judges_of(&origin) {
+            Ok(judges) => judges,
             Err(why) => {
                 let why = format!("no authority is known that could vouch for a server: {why}");
                 self.fail(errand.id, Failure::new(NoResult::Denied, why), errand.traffic);
                 return None;
             }
         };
-        let anchors: Vec<Anchor<'_>> =
-            authorities.iter().filter_map(|der| Anchor::from_certificate(der).ok()).collect();
+        let (anchors, keys) = match judges {
+            Judges::Authorities(ders) => (anchors_of(ders), Vec::new()),
+            Judges::Keys(ders) => (Vec::new(), ders.iter().map(Vec::as_slice).collect()),
+        };
+        let own = shared.servers.identity_for(&origin);
+        let own_chain: Vec<&[u8]> =
+            own.iter().flat_map(|own| &own.chain).map(Vec::as_slice).collect();
         let config = ClientConfig {
             server_name: server_name(&origin.host),
-            trust: Trust::Anchors { anchors: &anchors, without_date: &[] },
+            trust: match keys.is_empty() {
+                true => Trust::Anchors { anchors: &anchors, without_date: &[] },
+                false => Trust::Keys(&keys),
+            },
             suites: Suite::ALL,
             groups: GROUPS,
             application_protocols: &[b"http/1.1"],
-            identity: None,
+            identity: own.and_then(|own| identity(own, &own_chain)),
             pre_shared_key: None,
             early_data: false,
             handshake_ms_max: u64::try_from(left(errand.deadline).as_millis()).unwrap_or(u64::MAX),
@@ -178,7 +193,9 @@ impl<E: FnMut(Visited)> Worker<E> {
         let mut pause = TRY_AGAIN;
         loop {
             errand.attempts_left = errand.attempts_left.saturating_sub(1);
-            let failure = match connect(errand.url.origin(), errand.deadline) {
+            let (names, machine) = (&self.shared.names, self.machine);
+            let find = |name: &str| names.addresses(name, machine, errand.deadline);
+            let failure = match connect(errand.url.origin(), find, errand.deadline) {
                 Ok(tcp) => return Ok(tcp),
                 Err(failure) => failure,
             };
@@ -301,6 +318,17 @@ impl<E: FnMut(Visited)> Worker<E> {
             }
         }
     }
+}
+
+/// The authorities in these certificates.
+fn anchors_of(ders: &[Vec<u8>]) -> Vec<Anchor<'_>> {
+    ders.iter().filter_map(|der| Anchor::from_certificate(der).ok()).collect()
+}
+
+/// What the device shows, if its key is one.
+fn identity<'a>(own: &'a ClientIdentity, chain: &'a [&'a [u8]]) -> Option<Identity<'a>> {
+    let key = parse_private_key(&own.key).ok()?;
+    Some(Identity { chain, key })
 }
 
 fn left(deadline: Instant) -> Duration {

@@ -8,3 +8,7 @@ pub const LISTED: &str = "the hub lists this device";
 pub const IN_MESH: &str = "in the mesh as";
 /// Before the function in which a fault stopped a machine.
 pub const WHILE_SERVING: &str = "while serving";
+/// Before the address at which a server of TLS is reached.
+pub const LISTENING_AT: &str = "listening at";
+/// Before the address at which browsers get machines' pages.
+pub const PAGES_LISTEN_ON: &str = "pages listen on";

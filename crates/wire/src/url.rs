@@ -168,6 +168,17 @@ fn read_port(text: &str) -> Result<u16, UrlError> {
     port.ok_or(UrlError::Port)
 }
 
+impl FromStr for Origin {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        match split_origin(text)? {
+            (origin, "" | "/") => Ok(origin),
+            _ => Err(UrlError::NotAnOrigin),
+        }
+    }
+}
+
 impl FromStr for Host {
     type Err = UrlError;
 
@@ -302,6 +313,8 @@ pub enum UrlError {
     Port,
     /// Its path or query has a character that none has, or a segment `.` or `..`.
     Path,
+    /// It has more than scheme, host and port.
+    NotAnOrigin,
 }
 
 impl fmt::Display for UrlError {
@@ -316,6 +329,9 @@ impl fmt::Display for UrlError {
             Self::Path => f.write_str(
                 "a URL's path has no spaces, no `#`, no segment `.` or `..`; other characters stand as %XX",
             ),
+            Self::NotAnOrigin => {
+                f.write_str("scheme, host and port stand alone, as in https://api.example.com:8443")
+            }
         }
     }
 }

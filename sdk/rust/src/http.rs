@@ -14,6 +14,9 @@
 //! }
 //! ```
 //!
+//! A page shows live values by `new EventSource("live")` in its script, and a machine's [`Response::live`]: a stream that stays
+//! open outside of the machine, which is asked again and again for the value as it is.
+//!
 //! A page may also be what any function returns: text that begins with `<` is HTML, other text is plain. A machine is called
 //! by visitors whom nobody knows: its lease has to grant that (`callers = ["*"]` in `tenure.toml`).
 
@@ -21,6 +24,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::{Reply, fields};
 
@@ -153,6 +157,47 @@ impl Response {
         Self::body("application/json", text.into())
     }
 
+    /// The bytes of a file, of the media type that the end of its name says: `Response::file("style.css",
+    /// include_bytes!("style.css"))`, or of a value in the tree.
+    pub fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::body(kind_of(name), bytes)
+    }
+
+    /// A live value, for a page's `EventSource`: it is sent whenever it differs from before. By default it is asked for each
+    /// second; see [`Self::again_in`].
+    pub fn live(value: &str) -> Self {
+        Self::events().event("", value)
+    }
+
+    /// Events for a page's `EventSource` (HTML §9.2); none as yet. A visitor who has some already says so in the field
+    /// `last-event-id`, and is to be given those that came later, or none.
+    pub fn events() -> Self {
+        Self::body("text/event-stream", "")
+    }
+
+    /// Adds an event. An `id` that isn't empty tells which events a visitor has; line ends in it become spaces.
+    #[must_use]
+    pub fn event(mut self, id: &str, data: &str) -> Self {
+        let mut text = String::new();
+        if !id.is_empty() {
+            fields::add(&mut text, "id", id);
+        }
+        // RFC 9112 §2.2 and HTML §9.2.6 end a line in three ways.
+        let data = data.replace("\r\n", "\n").replace('\r', "\n");
+        data.split('\n').for_each(|line| fields::add(&mut text, "data", line));
+        text.push_str("\r\n");
+        self.body.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// How soon the machine is asked for events again: after 0.2 s at the earliest, and a minute at the latest.
+    #[must_use]
+    pub fn again_in(mut self, time: Duration) -> Self {
+        let retry = format!("retry: {}\r\n\r\n", time.as_millis());
+        self.body.extend_from_slice(retry.as_bytes());
+        self
+    }
+
     /// An error with a line of text.
     pub fn error(status: u16, text: &str) -> Self {
         Self { status, ..Self::text(format!("{text}\n")) }
@@ -171,19 +216,18 @@ impl Response {
     }
 
     /// The part of a long body that `request` asks for (RFC 9110 §14): as much as one result holds. A body that is short
-    /// enough stays as it is.
+    /// enough stays as it is, and whoever serves the pages cuts out of it what a visitor asked for.
     #[must_use]
     pub fn part_for(self, request: &Request<'_>) -> Self {
         let whole = self.body.len();
-        let first =
-            request.header("range").and_then(first_byte).filter(|_| request.method == "GET");
-        let Some(first) = first.filter(|_| self.status == 200 && whole > PART_BYTES) else {
+        let range = request.header("range").and_then(range).filter(|_| request.method == "GET");
+        let Some((first, end)) = range.filter(|_| self.status == 200 && whole > PART_BYTES) else {
             return self;
         };
         if first >= whole {
             return Self::status(416).header("content-range", &format!("bytes */{whole}"));
         }
-        let last = (first + PART_BYTES).min(whole) - 1;
+        let last = (first + PART_BYTES).min(whole).min(end) - 1;
         let tag = format!("\"{:08x}\"", digest(&self.body));
         let mut part = self
             .header("content-range", &format!("bytes {first}-{last}/{whole}"))
@@ -202,12 +246,41 @@ impl Reply for Response {
     }
 }
 
-/// The first byte of `bytes=N-`, with or without an end, which a part may stop before.
-fn first_byte(range: &str) -> Option<usize> {
-    let (first, _) = range.strip_prefix("bytes=")?.split_once('-')?;
-    first.parse().ok()
+/// The first byte of `bytes=N-` or `bytes=N-M`, and the byte after the last one; a part may stop before.
+fn range(range: &str) -> Option<(usize, usize)> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let first: usize = first.parse().ok()?;
+    let end =
+        if last.is_empty() { usize::MAX } else { last.parse::<usize>().ok()?.checked_add(1)? };
+    (first < end).then_some((first, end))
 }
 
+/// The media type of a file with this name; that of any bytes if the name says none (RFC 2046 §4.5.1).
+fn kind_of(name: &str) -> &'static str {
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    let is = |it: &(&str, &str)| end.eq_ignore_ascii_case(it.0);
+    KINDS.iter().find(|it| is(it)).map_or("application/octet-stream", |(_, kind)| kind)
+}
+
+/// The media types of files on pages, by the ends of their names.
+const KINDS: [(&str, &str); 16] = [
+    ("html", "text/html; charset=utf-8"),
+    ("css", "text/css; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("mjs", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("webmanifest", "application/manifest+json"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("webp", "image/webp"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("woff2", "font/woff2"),
+    ("wasm", "application/wasm"),
+    ("pdf", "application/pdf"),
+];
 /// FNV-1a of 32 bits: tells a page that changed between two parts from one that didn't.
 fn digest(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))

@@ -65,7 +65,9 @@ fn long_body_is_sent_in_parts_that_fit_together() {
     assert!(text.contains(&format!("bytes 0-{}/{}", PART_BYTES - 1, page.len())), "{text}");
     let text = format!("{last:?}");
     assert!(text.contains(&format!("bytes {0}-{0}/{1}", 2 * PART_BYTES, page.len())), "{text}");
+    assert!(format!("{:?}", ask("bytes=2-4")).contains(&format!("bytes 2-4/{}", page.len())));
     assert!(format!("{:?}", ask(&format!("bytes={}-", page.len()))).contains("416"));
+    assert_eq!(ask("bytes=4-2"), Response::text(page.clone()));
     // One who asks for no part, or of a page that is short, gets the whole.
     let whole = Response::text(page.clone());
     assert_eq!(whole.clone().part_for(&request("GET / HTTP/1.1\r\n\r\n")), whole);
@@ -74,6 +76,31 @@ fn long_body_is_sent_in_parts_that_fit_together() {
         short.clone().part_for(&request("GET / HTTP/1.1\r\nrange: bytes=0-\r\n\r\n")),
         short
     );
+}
+
+#[test]
+fn file_is_of_the_kind_that_its_name_says() {
+    for (name, kind) in [
+        ("index.html", "text/html"),
+        ("a/b.min.JS", "text/javascript"),
+        ("photo.jpg", "image/jpeg"),
+        ("css", "application/octet-stream"),
+        ("a.css.exe", "application/octet-stream"),
+        ("", "application/octet-stream"),
+    ] {
+        let text = format!("{:?}", Response::file(name, "x"));
+        assert!(text.contains(&format!("content-type: {kind}")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn value_or_name_of_an_event_makes_no_other_event() {
+    let events = Response::events().event("1\n\ndata: 2", "a\rid: 3\n\nb");
+    let expected = "id: 1  data: 2\r\ndata: a\r\ndata: id: 3\r\ndata: \r\ndata: b\r\n\r\n";
+    assert_eq!(events, Response::body("text/event-stream", expected));
+    let live = Response::live("21.5").again_in(core::time::Duration::from_millis(500));
+    let expected = "data: 21.5\r\n\r\nretry: 500\r\n\r\n";
+    assert_eq!(live, Response::body("text/event-stream", expected));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use tenure_testbed::patience;
-use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
+use tenure_wire::console::{IN_MESH, LISTED, LISTENING_AT, LISTENS_ON, PAGES_LISTEN_ON};
 
 use super::{page, prompt};
 use crate::{paint, process, tenure};
@@ -22,6 +22,8 @@ pub(super) struct Cast {
     tenure: PathBuf,
     // Dropped in this order: processes end before their folder goes.
     hub: Option<Player>,
+    /// The server outside.
+    server: Option<Player>,
     devices: Vec<Device>,
     folder: tempfile::TempDir,
 }
@@ -45,7 +47,13 @@ pub(crate) struct Player {
 impl Cast {
     pub(super) fn new(tenure: &Path) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the demo")?;
-        Ok(Self { tenure: tenure.to_path_buf(), folder, hub: None, devices: Vec::new() })
+        Ok(Self {
+            tenure: tenure.to_path_buf(),
+            folder,
+            hub: None,
+            server: None,
+            devices: Vec::new(),
+        })
     }
 
     pub(super) fn tenure(&self) -> &Path {
@@ -190,6 +198,39 @@ impl Cast {
         Ok(())
     }
 
+    /// Starts a server that speaks HTTPS, with `CERTIFICATE.pem` and `CERTIFICATE.key`, and gives its address.
+    pub(super) fn start_server(&mut self, certificate: &Path) -> Result<String> {
+        let mut command = self.command(&["tls", "serve", "--www", "--listen", "127.0.0.1:0"]);
+        command.arg("--cert").arg(certificate.with_extension("pem"));
+        command.arg("--key").arg(certificate.with_extension("key"));
+        let server =
+            self.server.insert(Player::start_saying(&mut command, "server", LISTENING_AT)?);
+        server.place_after(LISTENING_AT)
+    }
+
+    /// Starts a device whose machines may reach servers that the authority in this file vouches for, and gives it with the
+    /// address of its machines' pages.
+    pub(super) fn start_porch(&mut self, authority: &Path) -> Result<(Device, String)> {
+        let name = "porch";
+        let mut command = self.command(&["device", "--listen", "127.0.0.1:0"]);
+        command.args(["--pages", "127.0.0.1:0", "--reach-ca"]).arg(authority);
+        command.arg("--data").arg(self.folder.path().join(name));
+        let mut player = Player::start(&mut command, name)?;
+        player.wait_for(PAGES_LISTEN_ON)?;
+        let pages = player.place_after(PAGES_LISTEN_ON)?;
+        let device =
+            Device { name, address: player.address()?, player: Arc::new(Mutex::new(player)) };
+        self.devices.push(device.clone());
+        Ok((device, pages))
+    }
+
+    /// A folder of this name within the demo's.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.path().join(name);
+        std::fs::create_dir(&folder).context("cannot make a folder for the demo")?;
+        Ok(folder)
+    }
+
     /// Starts a device that knows no hub, but only its neighbours in the mesh, and gives it with its
     /// address there.
     pub(super) fn start_mesh_device(
@@ -252,18 +293,24 @@ impl Device {
 impl Player {
     /// Starts a hub or a device, whose lines are shown, and waits until it listens.
     fn start(command: &mut Command, name: &str) -> Result<Self> {
+        Self::start_saying(command, name, LISTENS_ON)
+    }
+
+    /// The same of a process that says `ready` once it listens.
+    fn start_saying(command: &mut Command, name: &str, ready: &str) -> Result<Self> {
         let label = paint::stdout().faint(format!("{name:>8} │"));
-        Self::start_with(command, name, move |line| println!("{label} {line}"))
+        Self::start_with(command, name, ready, move |line| println!("{label} {line}"))
     }
 
     /// As the demo starts one, but shows nothing of what it says.
     pub(crate) fn start_silent(command: &mut Command, name: &str) -> Result<Self> {
-        Self::start_with(command, name, |_| {})
+        Self::start_with(command, name, LISTENS_ON, |_| {})
     }
 
     fn start_with(
         command: &mut Command,
         name: &str,
+        ready: &str,
         show: impl Fn(&str) + Send + 'static,
     ) -> Result<Self> {
         let mut child = command
@@ -282,13 +329,18 @@ impl Player {
             }
         });
         let mut player = Self { child, lines, seen: Vec::new() };
-        player.wait_for(LISTENS_ON)?;
+        player.wait_for(ready)?;
         Ok(player)
     }
 
     /// The address in the line by which it said that it listens.
     pub(crate) fn address(&self) -> Result<String> {
-        let announced = self.seen.iter().find_map(|line| line.split_once(LISTENS_ON));
+        self.place_after(LISTENS_ON)
+    }
+
+    /// The address behind `words` in a line that it has said.
+    fn place_after(&self, words: &str) -> Result<String> {
+        let announced = self.seen.iter().find_map(|line| line.split_once(words));
         let address = announced.and_then(|(_, rest)| rest.split(',').next());
         address.map(|address| address.trim().to_string()).context("the process names no address")
     }

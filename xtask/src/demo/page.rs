@@ -1,4 +1,4 @@
-//! A page of the demo's hub, fetched as a browser would: with the cookie of a sign-in.
+//! Pages of the demo, fetched as a browser would: the hub's, with the cookie of a sign-in, and machines'.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,10 +9,10 @@ use tenure_testbed::patience;
 /// Follows `link`, which signs in, and gives the hub's first page as HTML.
 pub(super) fn open(link: &str) -> Result<String> {
     let (host, path) = split(link)?;
-    let answer = get(host, path, None)?;
+    let answer = get(host, path, &[])?;
     let cookie = header(&answer, "set-cookie").context("signing in gave no cookie")?;
     let (cookie, _) = cookie.split_once(';').unwrap_or((cookie, ""));
-    let page = get(host, "/", Some(cookie))?;
+    let page = get(host, "/", &[("Cookie", cookie)])?;
     ensure!(page.starts_with("HTTP/1.1 200 "), "the hub's page: {page}");
     Ok(page)
 }
@@ -24,17 +24,38 @@ fn split(link: &str) -> Result<(&str, &str)> {
     Ok(rest.split_at(slash))
 }
 
-/// The whole answer to a `GET`, head and body.
-fn get(host: &str, path: &str, cookie: Option<&str>) -> Result<String> {
-    let mut connection = TcpStream::connect(host).with_context(|| format!("no page at {host}"))?;
+/// The whole answer to a `GET` of `path` at `address`, head and body, with these header fields.
+pub(super) fn get(address: &str, path: &str, fields: &[(&str, &str)]) -> Result<String> {
+    ask(address, &format!("GET {path}"), fields, "")
+}
+
+/// The whole answer to a form, head and body.
+pub(super) fn post(
+    address: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    form: &str,
+) -> Result<String> {
+    let length = form.len().to_string();
+    let of_form =
+        [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", &length)];
+    ask(address, &format!("POST {path}"), &[fields, &of_form[..]].concat(), form)
+}
+
+fn ask(address: &str, line: &str, fields: &[(&str, &str)], body: &str) -> Result<String> {
+    let failed = || format!("no page at {address}");
+    let mut connection = TcpStream::connect(address).with_context(failed)?;
     connection.set_read_timeout(Some(patience()))?;
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n")?;
-    if let Some(cookie) = cookie {
-        write!(connection, "Cookie: {cookie}\r\n")?;
+    write!(connection, "{line} HTTP/1.1\r\nConnection: close\r\n")?;
+    if !fields.iter().any(|(name, _)| *name == "Host") {
+        write!(connection, "Host: {address}\r\n")?;
     }
-    write!(connection, "\r\n")?;
+    for (name, value) in fields {
+        write!(connection, "{name}: {value}\r\n")?;
+    }
+    write!(connection, "\r\n{body}")?;
     let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).with_context(|| format!("{host} sent no page"))?;
+    connection.read_to_end(&mut answer).with_context(failed)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

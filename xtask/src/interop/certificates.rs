@@ -24,6 +24,11 @@ pub(super) const LEAVES: [(&str, &str); 6] = [
 
 /// Writes `root.pem`, and `NAME.pem` and `NAME.key` for each of [`LEAVES`], to `folder`.
 pub(crate) fn make(folder: &Path) -> Result<()> {
+    make_some(folder, &LEAVES.map(|(name, _)| name))
+}
+
+/// The same for those of [`LEAVES`] that are named.
+pub(crate) fn make_some(folder: &Path, names: &[&str]) -> Result<()> {
     std::fs::write(folder.join("extensions"), EXTENSIONS)?;
     let openssl = |words: &str| {
         let mut command = Command::new("openssl");
@@ -34,7 +39,7 @@ pub(crate) fn make(folder: &Path) -> Result<()> {
     openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out root.key")?;
     openssl("req -new -key root.key -subj /CN=root -out root.csr")?;
     openssl(&format!("x509 -req -in root.csr -signkey root.key {signed} ca -out root.pem"))?;
-    for (name, key) in LEAVES {
+    for (name, key) in LEAVES.into_iter().filter(|(name, _)| names.contains(name)) {
         openssl(&format!("genpkey -algorithm {key} -out {name}.key"))?;
         openssl(&format!("req -new -key {name}.key -subj /CN={name} -out {name}.csr"))?;
         openssl(&format!(

@@ -47,6 +47,8 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 .chain(absent("npm", "npm"))
                 .collect(),
             Need::Clients => super::CLIENTS.map(String::from).to_vec(),
+            Need::Servers => vec!["nginx-light".into()],
+            Need::OpenSsl => vec!["openssl".into()],
             Need::TlsPeers => {
                 ["gnutls-bin", "libnss3-tools", "libwolfssl-dev", "golang-go", "gcc", "python3-pip"]
                     .map(String::from)

@@ -3,6 +3,7 @@
 mod pages;
 mod predecessor;
 mod reaching;
+mod servers;
 mod settings;
 
 use std::net::SocketAddr;
@@ -45,7 +46,7 @@ use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use pages::DevicePages;
 use reaching::Reaching;
-use settings::{Start, settings};
+use settings::{Settings, Start, settings};
 
 /// The file that says whose device a data folder is, and what it is called.
 const SETTINGS: &str = "device.toml";
@@ -125,6 +126,10 @@ pub struct Arguments {
     /// Authorities that vouch for these servers, in PEM or DER; by default as the last time, at first the system's.
     #[arg(long, value_name = "FILE")]
     reach_ca: Vec<PathBuf>,
+    /// A file that says of single servers who vouches for them (`ca`, `pin`) and which certificate the device shows them
+    /// (`certificate`, `key`); by default as the last time.
+    #[arg(long, value_name = "FILE")]
+    reach_servers: Option<PathBuf>,
     #[command(flatten)]
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
@@ -177,6 +182,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
     let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
     start.config(registry)?;
+    let Settings { reach_authorities, reach_servers, .. } = &start.settings;
+    let reaching = Reaching::new(reach_authorities.clone(), reach_servers.as_deref())?;
     // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
     let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
     if is_new {
@@ -209,7 +216,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         link.use_thread(settings.mesh_own_thread);
         device.enter_mesh(link, &home, output)?;
     }
-    device.reaching = Some(Reaching::new(settings.reach_authorities.clone())?);
+    device.reaching = Some(reaching);
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::device::peripherals::load(path)?)?;
     }

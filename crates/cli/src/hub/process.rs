@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::{Database, Pages};
+use tenure_hub_server::Database;
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
@@ -16,6 +16,9 @@ use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use pages::{Served, Serving};
+
+mod pages;
 
 /// The database of a hub.
 const DATABASE: &str = "hub.sqlite";
@@ -99,6 +102,10 @@ struct RunArguments {
     /// The address under which browsers reach the pages.
     #[arg(long, value_name = "URL", requires = "pages")]
     pages_url: Option<String>,
+    /// Show the pages of machines also to those who aren't signed in, where a machine's lease lets everybody call
+    /// (`callers = ["*"]`) or the hub for its guests.
+    #[arg(long, requires = "pages")]
+    guests: bool,
     /// The prices of bills on the pages, as `tenure bill` takes them.
     #[arg(long, value_name = "FILE", requires = "pages")]
     tariff: Option<PathBuf>,
@@ -152,17 +159,19 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let listener = arguments.pages.map(listener_at).transpose().context("no pages")?;
-    let mut database = open_database(arguments)?;
+    let database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     // Before anybody asks by the pages: the silence until now proves nothing.
     let running = database.running();
     running.hear(unix_time().seconds);
-    let pages = listener.map(|listener| serve_pages(listener, arguments, &database)).transpose()?;
-    database.admit(config.owners.clone(), pages.clone());
+    let owners = config.owners.clone();
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
-    announce(&hub, &link, pages.as_deref(), output);
+    let serving = listener.map(|listener| serving(listener, arguments)).transpose()?;
+    let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
+    hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
+    announce(&hub, &link, pages.as_ref(), output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
         for _ in 0..DATAGRAMS_PER_TURN {
@@ -205,21 +214,15 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Starts the pages; returns their address.
-fn serve_pages(
-    listener: TcpListener,
-    arguments: &RunArguments,
-    database: &Database,
-) -> anyhow::Result<String> {
-    let folder = folder(arguments)?;
-    let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
-    let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
-    let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    let (path, running) = (folder.join(DATABASE), database.running());
-    let address =
-        tenure_hub_server::serve(listener, Pages { database: path, tariff, by_tls, running })
-            .context("can't serve pages")?;
-    Ok(url.unwrap_or_else(|| format!("http://{address}")))
+/// How the pages are served.
+fn serving(listener: TcpListener, arguments: &RunArguments) -> anyhow::Result<Serving> {
+    Ok(Serving {
+        listener,
+        path: folder(arguments)?.join(DATABASE),
+        tariff: arguments.tariff.as_deref().map(read_tariff).transpose()?,
+        url: arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string()),
+        are_strangers_let_in: arguments.guests,
+    })
 }
 
 fn folder(arguments: &RunArguments) -> anyhow::Result<&Path> {
@@ -288,16 +291,23 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
     Ok(())
 }
 
-fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&str>, output: &Output) {
+fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&Served>, output: &Output) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
-    let text =
+    let mut text =
         format!("hub {LISTENS_ON} {address}, key {key}\n  for devices: --hub {address}#{key}");
-    let login =
-        pages.map(|url| format!("\n  pages: {url}; sign in with: tenure login --hub {address}"));
-    output.line(
-        &(text + &login.unwrap_or_default()),
-        &serde_json::json!({ "event": "listening", "address": address, "key": key, "pages": pages }),
-    );
+    let mut object =
+        serde_json::json!({ "event": "listening", "address": address, "key": key, "pages": null });
+    if let Some(Served { url, owners, guests }) = pages {
+        text += &format!(
+            "\n  pages: {url}; sign in with: tenure login --hub {address}\
+             \n  pages of machines: {url}/m/NAME@DEVICE, which it calls as #{owners} for the device's owner \
+             and as #{guests} for guests"
+        );
+        object["pages"] = url.as_str().into();
+        object["owners"] = owners.to_string().into();
+        object["guests"] = guests.to_string().into();
+    }
+    output.line(&text, &object);
 }
 
 fn show(notice: &Notice, output: &Output) {

@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tenure_crypto::Seed;
 use tenure_pages::{Origins, Pages};
+use tenure_wire::console::PAGES_LISTEN_ON;
 use tenure_wire::{Address, Target};
 
 use crate::home::Home;
@@ -69,7 +70,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let origins = Origins { domain, only: machine.clone() };
     let pages = Pages { origins, visits: visitor, by_proxy: *behind_proxy };
     let address = tenure_pages::serve(listener, pages).context("no pages")?;
-    let text = format!("pages listen on {}, and call machines as #{key}", Address::Udp(address));
+    let text = format!("{PAGES_LISTEN_ON} {}, and call machines as #{key}", Address::Udp(address));
     output.line(
         &text,
         &json!({ "event": "listening", "address": address.to_string(), "key": key.to_string() }),

@@ -364,7 +364,10 @@ fn proven(
 }
 
 /// The key of the machine that `target` names on the device of a record.
-fn machine_of(record: &DeviceRecord, target: &Target) -> anyhow::Result<PublicKey> {
+///
+/// # Errors
+/// It has none of that name.
+pub fn machine_of(record: &DeviceRecord, target: &Target) -> anyhow::Result<PublicKey> {
     let is_here = |device: &Name| record.enrolment.device == *device;
     let wanted = |(name, key): &&(Name, PublicKey)| match target {
         Target::Local(machine) => name == machine,

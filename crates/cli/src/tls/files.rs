@@ -23,7 +23,7 @@ fn sections(bytes: &[u8]) -> anyhow::Result<Vec<Section>> {
 }
 
 /// The certificates in a file, in their order.
-pub(super) fn certificates(path: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+pub(crate) fn certificates(path: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     let read = || {
         let bytes = std::fs::read(path)?;
         let sections = sections(&bytes)?;
@@ -41,7 +41,7 @@ pub(super) fn certificates(path: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 /// The private key in a file, in DER; it is checked to be one that signs here.
-pub(super) fn private_key(path: &Path) -> anyhow::Result<zeroize::Zeroizing<Vec<u8>>> {
+pub(crate) fn private_key(path: &Path) -> anyhow::Result<zeroize::Zeroizing<Vec<u8>>> {
     let read = || {
         let bytes = zeroize::Zeroizing::new(std::fs::read(path)?);
         let sections = sections(&bytes)?;
@@ -63,7 +63,7 @@ fn is_private_key(kind: SectionKind) -> bool {
 }
 
 /// The public key in a file, as `SubjectPublicKeyInfo`: as it is, or out of a certificate.
-pub(super) fn public_key(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn public_key(path: &Path) -> anyhow::Result<Vec<u8>> {
     let read = || {
         let bytes = std::fs::read(path)?;
         let first = sections(&bytes)?.into_iter().next();

@@ -14,6 +14,7 @@ use tenure_tls::x509::parse_private_key;
 use tenure_tls::{
     EarlyDataGuard, Error, Event, ExternalKey, Identity, Server, ServerConfig, TicketKey, Trust,
 };
+use tenure_wire::console::LISTENING_AT;
 
 use super::Offers;
 use super::files::{self, Authorities};
@@ -122,7 +123,7 @@ impl Shared<'_> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?.to_string();
         self.output.line(
-            &format!("listening at {address}"),
+            &format!("{LISTENING_AT} {address}"),
             &json!({ "event": "listening", "address": address }),
         );
         let count = AtomicUsize::new(0);

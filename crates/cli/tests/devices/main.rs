@@ -3,6 +3,7 @@
 mod addresses;
 mod at_once;
 mod boards;
+mod browser;
 mod commands;
 mod compiled;
 mod discovery;

@@ -143,3 +143,22 @@ fn run_with_visits_to_servers_is_recorded_and_repeated_without_them() {
     assert!(replayed.contains("the same"), "{replayed}");
     assert_eq!((asked, requests.try_iter().count()), (2, 0));
 }
+
+#[test]
+fn file_of_single_servers_is_kept_for_the_next_start_and_a_bad_one_leaves_no_device_behind() {
+    let user = User::new();
+    let device = ["device", "--data", "attic", "--listen", "127.0.0.1:0"];
+    let with_file = [&device[..], &["--reach-servers", "servers.toml"]].concat();
+    let file = user.path("servers.toml");
+    let describe = |text: &str| std::fs::write(&file, format!("[[server]]\n{text}")).unwrap();
+    describe("url = \"https://a.example\"\npin = [\"none.pem\"]");
+    let error = user.error(&with_file);
+    assert!(error.contains("servers.toml") && error.contains("none.pem"), "{error}");
+    assert!(!user.path("attic").exists());
+    describe("url = \"https://a.example\"");
+    let started = Process::start(user.command(&[&with_file[..], &["--json"]].concat()));
+    assert_eq!(started.interrupt().code(), Some(0));
+    std::fs::remove_file(&file).unwrap();
+    let error = user.error(&device);
+    assert!(error.contains("servers.toml"), "{error}");
+}

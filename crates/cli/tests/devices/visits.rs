@@ -1,12 +1,12 @@
 //! Pages of machines, as a browser gets them from `tenure pages`.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use tenure_testbed::wait_until;
 
 use crate::guests::package;
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, any_address, on};
 
 /// Serves the pages of machines on `device`.
 fn pages(user: &User, device: &Process, more: &[&str]) -> Process {
@@ -149,4 +149,75 @@ fn device_serves_the_pages_of_its_machines_itself_and_keeps_its_visitors_key() {
     let (_device, address, again) = serving();
     assert_eq!(again, key);
     assert_eq!(status(&get(&address, "panel.localhost")), "404");
+}
+
+/// Sends a request to the pages of a hub, and returns all that comes back.
+fn send(url: &str, line: &str, fields: &[&str], body: &str) -> String {
+    let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{fields}");
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The value of a header field.
+fn field<'a>(answer: &'a str, name: &str) -> &'a str {
+    let found = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    found.unwrap_or_else(|| panic!("no {name}: {answer}"))
+}
+
+#[test]
+fn owner_opens_the_page_of_a_machine_at_the_hub_and_nobody_else_does() {
+    let user = User::new();
+    let mut command = user.own_hub(any_address());
+    command.args(["--pages", any_address(), "--guests"]);
+    let mut hub = Process::spawn(command);
+    let announcement = hub.wait_for_event("listening");
+    let text = |name: &str| announcement[name].as_str().unwrap().to_string();
+    hub.address = text("address");
+    let (url, owners) = (text("pages"), text("owners"));
+    let device = user.device("attic", Some(&hub));
+    user.install(&device, &["thermostat"]);
+    let install = ["install", &package("panel"), "--device", &device.address];
+    let callers = format!("callers=#{owners}");
+    user.ok(&[&install[..], &["--grant", "calls=thermostat", "--grant", &callers]].concat());
+    hub.wait_until_listed("attic", 2);
+    let login = user.json(&["login", "--hub", &hub.address]);
+    let code = login["address"].as_str().unwrap().strip_prefix(&url).unwrap();
+    let signed_in = send(&url, &format!("GET {code}"), &[], "");
+    let cookie = field(&signed_in, "set-cookie").split(';').next().unwrap();
+    let cookie = format!("cookie: {cookie}");
+    let led = send(&url, "GET /m/panel@attic", &[&cookie], "");
+    let page = field(&led, "location");
+    let shown = send(&url, &format!("GET {page}"), &[], "");
+    assert!(status(&shown) == "200" && shown.contains("<output>21.0 °C</output>"), "{shown}");
+    // As a browser sends the form of a page whose origin is nobody's.
+    let fields = [
+        "content-type: application/x-www-form-urlencoded",
+        "origin: null",
+        "sec-fetch-site: cross-site",
+    ];
+    let set = send(&url, &format!("POST {page}degrees"), &fields, "degrees=19.5");
+    assert_eq!((status(&set), field(&set, "location")), ("303", page), "{set}");
+    assert_eq!(user.call(on(&device), &["thermostat", "read"]), "19.5");
+    let live = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
+    write!(&live, "GET {page}live HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(live).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "data: – 19.5"));
+    assert_eq!(user.call(on(&device), &["thermostat", "set", "18.0"]), "18.0");
+    assert!(lines.any(|line| line == "data: – 18.0"), "the value as it changes");
+    // Somebody else is let in as a guest, whom this lease lets call nothing.
+    let led = send(&url, "GET /m/panel@attic/", &[], "");
+    let refused = send(&url, &format!("GET {}", field(&led, "location")), &[], "");
+    assert_eq!(status(&refused), "403", "{refused}");
+    for nobody in ["window@attic", "panel@cellar"] {
+        let led = send(&url, &format!("GET /m/{nobody}/"), &[&cookie], "");
+        let missing = send(&url, &format!("GET {}", field(&led, "location")), &[], "");
+        assert_eq!(status(&missing), "404", "{missing}");
+    }
+    device.kill();
+    let away = send(&url, &format!("GET {page}"), &[], "");
+    assert!(["502", "504"].contains(&status(&away)) && away.contains("retry-after: "), "{away}");
 }

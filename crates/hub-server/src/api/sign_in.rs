@@ -158,6 +158,49 @@ pub(crate) fn holder(
     find_holder(connection, find, params![hash(secret), kind, seconds(unix_s)])
 }
 
+/// A browser's session that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// The number of its pass. Once the pass is over, another one may have it.
+    pub(crate) id: i64,
+    /// The key that is signed in.
+    pub(crate) who: String,
+    /// The hash of its secret, which no other one has.
+    pub(crate) secret_hash: [u8; 32],
+}
+
+/// The browser's session whose secret this is, if it is open.
+pub(crate) fn session_of(
+    connection: &Connection,
+    secret: &str,
+    unix_s: u64,
+) -> Result<Option<Session>, rusqlite::Error> {
+    find_session(connection, "secret_hash = ?1", params![hash(secret), seconds(unix_s)])
+}
+
+/// The browser's session with this number, if it is open.
+pub(crate) fn session_by_id(
+    connection: &Connection,
+    id: i64,
+    unix_s: u64,
+) -> Result<Option<Session>, rusqlite::Error> {
+    find_session(connection, "id = ?1", params![id, seconds(unix_s)])
+}
+
+fn find_session(
+    connection: &Connection,
+    which: &'static str,
+    pass: &[&dyn rusqlite::ToSql],
+) -> Result<Option<Session>, rusqlite::Error> {
+    let find = format!(
+        "SELECT id, who, secret_hash FROM passes WHERE {which} AND kind = 'page' AND expires_unix_s > ?2"
+    );
+    let session = |row: &rusqlite::Row<'_>| {
+        Ok(Session { id: row.get(0)?, who: row.get(1)?, secret_hash: row.get(2)? })
+    };
+    connection.prepare_cached(&find)?.query_row(pass, session).optional()
+}
+
 /// The holder of `secret`, if it is a pass for the session of `session`.
 pub(crate) fn holder_in_session(
     connection: &Connection,

@@ -2,9 +2,9 @@
 
 use http::{StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
+use tenure_http_listener::range::{self, Part};
 use tenure_package::PACKAGE_BYTES_MAX;
 
-use super::range::{self, Part};
 use super::{CONTENT_DIGEST, Code, has_digest};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
@@ -108,7 +108,7 @@ pub(super) fn fetch(
             .with(CONTENT_DIGEST, digest)
     };
     let length = bytes.len();
-    Ok(match range::part(&exchange.method, &exchange.headers, length) {
+    Ok(match range::part(&exchange.method, &exchange.headers, length, None) {
         // The answer to HEAD says it, too, where there are no bytes (distribution spec 1.1, "Checking if content
         // exists").
         Part::Whole => Reply { body: bytes, ..found(StatusCode::OK) }

@@ -2,8 +2,8 @@
 
 use http::{StatusCode, header};
 use rusqlite::{Connection, params};
+use tenure_http_listener::range::number;
 
-use super::range::number;
 use super::{BLOB_BYTES_MAX, Code, algorithm_of, blobs};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;

@@ -5,7 +5,7 @@ use tenure_crypto::machine_id;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
 use tenure_wire::Name;
 use tenure_wire::NoResult;
-use tenure_wire::directory::DeviceRecord;
+use tenure_wire::directory::{DeviceRecord, Found};
 
 use crate::devices::{reports, revoked};
 use crate::rollouts;
@@ -105,6 +105,19 @@ impl Database {
         })?;
         self.commit()?;
         Ok(count)
+    }
+
+    /// The record of a device, and where it was last heard from.
+    ///
+    /// # Errors
+    /// SQLite fails.
+    pub fn found(&self, device: &Name) -> Result<Option<Found>, DatabaseError> {
+        let query = "SELECT kept FROM devices WHERE name = ?1";
+        let mut query = self.connection.prepare_cached(query)?;
+        let kept: Option<Vec<u8>> =
+            query.query_row([device.as_str()], |row| row.get(0)).optional()?;
+        let kept = kept.and_then(|kept| postcard::from_bytes::<Kept>(&kept).ok());
+        Ok(kept.map(|Kept { record, seen_at }| Found { record, seen_at }))
     }
 
     fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), rusqlite::Error> {

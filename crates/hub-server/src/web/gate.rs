@@ -71,8 +71,13 @@ fn is_bare(path: &str, headers: &HeaderMap) -> bool {
     is_of_api && !has_pass && Site::of(headers) == Site::Unsaid
 }
 
-/// The secret of the browser's session in a request.
+/// The secret of the browser's session in a request. It counts for pages of the hub's own and for the user, and not where
+/// another site asks, or a page of a machine, whose origin is nobody's: `SameSite=Strict` says so already, to browsers that
+/// know it.
 pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
+    if Site::of(headers) == Site::Other {
+        return None;
+    }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
     pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))

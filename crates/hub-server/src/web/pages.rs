@@ -11,7 +11,7 @@ mod table;
 
 use axum_core::response::Response;
 use http::HeaderMap;
-use maud::html;
+use maud::{Markup, html};
 
 use crate::api::resource::{Cell, Column, Kind, Request, Resource, Rows, resource};
 use crate::web::answers::{Parameters, conditional, csv};
@@ -84,7 +84,8 @@ pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> 
         Ok(commands) => commands,
         Err(answer) => return or_sign_in(answer),
     };
-    let log = logs::on_device(&state, &device, &machines_of(&parts));
+    let machines = machines_of(&parts);
+    let log = logs::on_device(&state, &device, &machines);
     let body = html! {
         @for (resource, request, rows) in &parts {
             @if !rows.rows.is_empty() {
@@ -92,12 +93,25 @@ pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> 
                 @if resource.name == "device-reports" { (facts(resource, rows)) }
                 @else { (table(resource, request, rows, false)) }
             }
-            @if resource.name == "machines" { (charts) }
+            @if resource.name == "machines" {
+                @if !machines.is_empty() { (own_pages(&device, &machines)) }
+                (charts)
+            }
         }
         (log)
         (commands)
     };
     page(&headers, &device, "devices", &body)
+}
+
+/// Links to the pages of machines. Which of them have one, the device alone knows.
+fn own_pages(device: &str, machines: &[String]) -> Markup {
+    html! {
+        p {
+            "Their own pages, where they have one:"
+            @for machine in machines { " " a href={ "/m/" (machine) "@" (device) "/" } { (machine) } }
+        }
+    }
 }
 
 /// The names in the list of machines.

@@ -10,10 +10,11 @@ mod world;
 mod fleet;
 mod webdriver;
 
-use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use webdriver::Browser;
+use tenure_testbed::wait_until;
+use webdriver::{Browser, has_browser};
 use world::{World, owner};
 
 /// The pages that an owner comes to.
@@ -37,20 +38,16 @@ const PAGES: [&str; 15] = [
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
 
-/// Whether there is a browser; if there is none, the test counts as skipped.
-fn has_browser() -> bool {
-    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-    let missing = ["chromium", "chromedriver"].into_iter().find(|tool| !has(tool));
-    missing.into_iter().for_each(tenure_testbed::skip_without_tool);
-    missing.is_none()
-}
-
 /// A browser that is signed in as the owner.
 fn signed_in(world: &mut World) -> Browser {
     let browser = Browser::start();
-    let code = world.pass(&owner(1), tenure_wire::hub::Access::Page).unwrap().secret;
-    browser.go(&address(world, &format!("/sign-in?code={code}")));
-    browser.wait_for("Devices");
+    // Chromium drops a page that it is loading where an interface of the computer comes or goes, as in other tests.
+    wait_until(|| {
+        let code = world.pass(&owner(1), tenure_wire::hub::Access::Page).unwrap().secret;
+        browser.go(&address(world, &format!("/sign-in?code={code}")));
+        let shown = browser.text();
+        if shown.contains("Devices") { Ok(()) } else { Err(format!("no `Devices`:\n{shown}")) }
+    });
     browser
 }
 
@@ -285,6 +282,92 @@ fn text_of_a_tenant_never_runs_and_pages_are_framed_and_steered_by_nobody_else()
     let token = world.token(&owner(1));
     let state = world.get("/v1/rollouts/1", &[&token]).json()["state"].clone();
     assert_eq!(state, "running", "the form of another site aborted nothing");
+}
+
+/// The page of a machine that tries what a page of its own origin could.
+const PRYING: &str = r#"<!doctype html><title>panel</title><link rel="stylesheet" href="panel.css">
+<h1>Panel</h1><p>Holding <output>?</output></p><ul></ul>
+<form method="post" action="set"><input name="degrees" value="19"><button>Set</button></form>
+<script>
+const note = (what, found) => {
+  document.querySelector("ul").append(Object.assign(document.createElement("li"), { textContent: `${what}: ${found}` }));
+};
+const attempt = (what, action) => { try { note(what, action()) } catch (error) { note(what, error.name) } };
+attempt("origin", () => window.origin);
+attempt("cookie", () => document.cookie);
+attempt("storage", () => localStorage.length);
+attempt("worker", () => navigator.serviceWorker.controller);
+const ask = (what, path, options) => fetch(path, options).then(
+  answer => answer.text().then(text => note(what, `${answer.status} ${text}`)), error => note(what, error.name));
+ask("list", "/v1/devices", { credentials: "include" });
+ask("sign-out", "/sign-out", { method: "POST", credentials: "include" });
+ask("neighbour", "/m/neighbour@attic/", { credentials: "include" });
+ask("own", "own");
+ask("own put", "own", { method: "PUT", body: "{}", headers: { "content-type": "application/json" } });
+new EventSource("live").onmessage = event => document.querySelector("output").textContent = event.data;
+</script>"#;
+
+/// The answer of that machine to a request.
+fn prying(request: &str, degrees: &Mutex<String>) -> String {
+    let line = request.lines().next().unwrap_or_default();
+    let mut degrees = degrees.lock().unwrap();
+    match line.strip_suffix(" HTTP/1.1") {
+        Some("GET /") => PRYING.into(),
+        Some("GET /panel.css") => {
+            "HTTP/1.1 200 OK\r\ncontent-type: text/css\r\n\r\nh1 { color: rgb(1, 2, 3); }".into()
+        }
+        Some("GET /own") => "mine".into(),
+        Some("PUT /own") => "put".into(),
+        Some("GET /live") => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            format!("{head}retry: 200\ndata: {degrees} degrees\n\n")
+        }
+        Some("POST /set") => {
+            *degrees = request.rsplit_once("degrees=").unwrap().1.into();
+            "HTTP/1.1 303 \r\nlocation: /\r\nset-cookie: tenure_session=mine; Path=/\r\n\r\n".into()
+        }
+        _ => "HTTP/1.1 404 \r\n\r\nnothing".into(),
+    }
+}
+
+#[test]
+fn page_of_a_machine_lives_beside_the_hub_s_and_reaches_nothing_of_it() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let degrees = Arc::new(Mutex::new(String::from("21")));
+    let held = Arc::clone(&degrees);
+    world.house.put("panel@attic", false, move |request| Ok(prying(request, &held).into()));
+    world.house.put("neighbour@attic", true, |_| Ok("the neighbour's page".into()));
+    let browser = signed_in(&mut world);
+    browser.go(&address(&world, "/m/panel@attic"));
+    assert!(browser.url().contains("/m/panel@attic/~s"), "{}", browser.url());
+    // Its own parts, live values and requests work.
+    browser.wait_for("21 degrees");
+    browser.wait_for("own: 200 mine");
+    browser.wait_for("own put: 200 put");
+    let color = "return getComputedStyle(document.querySelector('h1')).color";
+    assert_eq!(browser.execute(color), "rgb(1, 2, 3)");
+    *degrees.lock().unwrap() = "22".into();
+    browser.wait_for("22 degrees");
+    // It is at nobody's origin, and gets nothing of the hub's or of another machine's.
+    for found in [
+        "origin: null",
+        "cookie: SecurityError",
+        "storage: SecurityError",
+        "list: TypeError",
+        "sign-out: TypeError",
+        "neighbour: TypeError",
+    ] {
+        browser.wait_for(found);
+    }
+    assert!(world.house.asked().iter().all(|(_, request)| !request.contains("neighbour")));
+    browser.click("Set");
+    browser.wait_for("19 degrees");
+    browser.go(&address(&world, "/devices"));
+    browser.wait_for("attic");
+    assert!(browser.url().ends_with("/devices"), "still signed in: {}", browser.url());
 }
 
 /// The violations of a page that axe calls serious or critical.

@@ -1,7 +1,9 @@
-//! Chromium without a window, by the WebDriver protocol of its chromedriver.
+//! Chromium without a window, by the WebDriver protocol of its chromedriver. Tests of `crates/cli` use it as well.
 //!
 //! The protocol is JSON over HTTP on this computer, so a client of one page does; the kept ones bring a runtime and
 //! fifty crates along.
+
+#![allow(dead_code, reason = "each crate uses some of it")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,6 +15,14 @@ use tenure_testbed::wait_until;
 
 /// The name of an element in the protocol (W3C WebDriver §12.1).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Whether there is a browser; if there is none, the test counts as skipped.
+pub(crate) fn has_browser() -> bool {
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    let missing = ["chromium", "chromedriver"].into_iter().find(|tool| !has(tool));
+    missing.into_iter().for_each(tenure_testbed::skip_without_tool);
+    missing.is_none()
+}
 
 /// A browser with one page.
 pub(crate) struct Browser {

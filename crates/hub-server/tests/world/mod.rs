@@ -1,6 +1,8 @@
 //! A hub with pages, and clients over real sockets.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+mod house;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -9,13 +11,16 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, Pages, serve, sign_in_request};
+use tenure_hub_server::{Database, Pages, Visitors, serve, sign_in_request};
 use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
+use tenure_pages::Origins;
 use tenure_testbed::any_address;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+
+pub(crate) use house::{Caller, House};
 
 pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
 pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
@@ -26,6 +31,8 @@ pub(crate) struct World {
     _folder: tempfile::TempDir,
     pub(crate) database: Database,
     pub(crate) pages: SocketAddr,
+    /// The machines that its visitors call.
+    pub(crate) house: House,
 }
 
 pub(crate) struct Reply {
@@ -65,15 +72,20 @@ impl World {
 
     /// A hub whose pages are reached by a proxy with TLS, or without one.
     pub(crate) fn reached(by_tls: bool) -> Self {
-        Self::listening(any_address(), by_tls)
+        Self::listening(any_address(), by_tls, false)
     }
 
     /// A hub for clients on many hosts, which IPv4's loopback alone has.
     pub(crate) fn for_many_hosts() -> Self {
-        Self::listening("127.0.0.1:0", false)
+        Self::listening("127.0.0.1:0", false, false)
     }
 
-    fn listening(listen: &str, by_tls: bool) -> Self {
+    /// A hub that shows machines' pages to those who aren't signed in, too.
+    pub(crate) fn for_guests() -> Self {
+        Self::listening(any_address(), false, true)
+    }
+
+    fn listening(listen: &str, by_tls: bool, are_strangers_let_in: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
@@ -81,18 +93,28 @@ impl World {
         let pages =
             Pages { database: path, tariff: Some(tariff), by_tls, running: database.running() };
         let listener = TcpListener::bind(listen).unwrap();
-        let pages = serve(listener, pages).unwrap();
+        let house = House::default();
+        let (owners, guests) = (house.called_by(Caller::Owner), house.called_by(Caller::Guest));
+        let strangers =
+            are_strangers_let_in.then(|| Origins { domain: Some("hub".into()), only: None });
+        let visitors =
+            Visitors { owners, guests, strangers, ticket_key: Seed::from_bytes(&[9; 32]) };
+        let pages = serve(listener, pages, visitors).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
-        Self { _folder: folder, database, pages }
+        Self { _folder: folder, database, pages, house }
     }
 
     /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
     pub(crate) fn with_fleet() -> Self {
-        let mut world = Self::new();
+        Self::new().and_fleet()
+    }
+
+    /// The same hub with that fleet.
+    pub(crate) fn and_fleet(mut self) -> Self {
         for (whose, number, name) in [(1, 10, "attic"), (1, 11, "cellar"), (2, 12, "shed")] {
-            world.list(whose, number, name);
+            self.list(whose, number, name);
         }
-        world
+        self
     }
 
     pub(crate) fn list(&mut self, whose: u8, number: u8, name: &str) {

@@ -34,6 +34,8 @@ type Called = (GuestText, GuestText, Option<GuestBytes>);
 
 impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn call(&mut self, called: Called, deadline_ms: u32) -> Status {
+        // One that is refused at once has no result, nor the one before it any longer.
+        self.machine.call_result.clear();
         let request = read_request(&self.program, called)?;
         if let Request::Call { target, .. } = &request
             && is_meant(&self.machine, self.parts.config.device.as_ref(), target)

@@ -283,6 +283,24 @@ fn failure_is_told_in_the_machines_words_to_the_owner_and_to_callers_that_may_kn
 }
 
 #[test]
+fn call_that_is_refused_at_once_tells_nothing_of_the_one_before() {
+    let mut device = Device::new();
+    device.install("echo", ECHO);
+    let asking = device.install(
+        "asking",
+        r#"(data (i32.const 0) "echo") (data (i32.const 16) "asking")
+        (func (export "ask")
+          (drop (call $call (i32.const 0) (i32.const 4) (i32.const 0) (i32.const 4)
+            (i32.const 0) (i32.const 4) (i32.const 0)))
+          (if (i32.ge_s (call $call (i32.const 16) (i32.const 6) (i32.const 16) (i32.const 3)
+            (i32.const 0) (i32.const 0) (i32.const 0)) (i32.const 0)) (then (unreachable)))
+          (drop (call $reply (i32.const 64)
+            (call $result_read (i32.const 0) (i32.const 64) (i32.const 64)))))"#,
+    );
+    assert_eq!(text(device.call(asking, "ask", None)), "");
+}
+
+#[test]
 fn words_of_a_failure_reach_the_machine_that_called_here_and_from_elsewhere() {
     for errors in [Audience::Owner, Audience::Callers] {
         let mut device = Device::new();

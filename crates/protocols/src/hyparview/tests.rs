@@ -1,4 +1,5 @@
 use super::*;
+use crate::discovery::{self, Discovery};
 use crate::forwarding::{self, Forwarding};
 use crate::fragmentation::{self, Fragmentation};
 use crate::reliable::{self, Reliable};
@@ -9,16 +10,21 @@ use tenure_mesh::Stack;
 
 /// Every node has every other as a neighbour, and joins by the first.
 fn network(count: usize) -> Network {
+    overlay(count, |index| (index > 0).then(|| id(0))).clique(0)
+}
+
+/// Nodes without links, which reach each other once they have some, and join by those.
+fn overlay(count: usize, contact: impl Fn(usize) -> Option<NodeId> + Copy + 'static) -> Network {
     Network::new(count, move |stack: &mut Stack, index| {
+        stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
         let ways = (0..count).map(|to| (id(to), id(to))).collect();
         stack.start(Instant::BOOT, FixedRouter { ways, ..FixedRouter::default() });
         stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
         stack.start(Instant::BOOT, Fragmentation::new(fragmentation::Config::default()));
         stack.start(Instant::BOOT, Reliable::new(reliable::Config::default()));
-        let contact = (index > 0).then(|| id(0));
-        stack.start(Instant::BOOT, HyParView::new(Config { contact, ..Config::default() }));
+        let config = Config { contact: contact(index), ..Config::default() };
+        stack.start(Instant::BOOT, HyParView::new(config));
     })
-    .clique(0)
 }
 
 fn active(network: &Network, index: usize) -> &[NodeId] {
@@ -70,4 +76,20 @@ fn neighbours_are_neighbours_of_each_other() {
         .filter(|(index, it)| !active(&network, it.number() as usize - 1).contains(&id(*index)))
         .count();
     assert!(one_sided <= 2, "{one_sided} one-sided neighbours while some are being exchanged");
+}
+
+#[test]
+fn those_that_begin_at_once_without_a_contact_become_one_network() {
+    let mut network = overlay(40, |_| None).clique(0);
+    network.run(Duration::from_secs(60));
+    assert_eq!(reached(&network, 0..40), 40);
+}
+
+#[test]
+fn those_that_are_left_become_one_network_when_four_fifths_fail() {
+    let mut network = network(50);
+    network.run(Duration::from_secs(120));
+    network.links.retain(|(from, to), _| *from >= 40 && *to >= 40);
+    network.run(Duration::from_secs(400));
+    assert_eq!(reached(&network, 40..50), 10);
 }

@@ -19,15 +19,19 @@ use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::flooding::Everything;
 use tenure_protocols::flow_updating::FlowUpdating;
 use tenure_protocols::forwarding::{self, Forwarding, Repair};
+use tenure_protocols::fragmentation::{self, Fragmentation};
 use tenure_protocols::gap::{self, Gap};
 use tenure_protocols::gossip::{self, Gossip};
+use tenure_protocols::hyparview::{self, HyParView};
 use tenure_protocols::interface::{
     ANY_LIFE, DatagramArrived, LinkUp, Port, Publish, PublishReliably, Published,
     PublishedReliably, RouteChanged, SendDatagram, Summary,
 };
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::plug_in::Entry;
+use tenure_protocols::plumtree::{self, Plumtree};
 use tenure_protocols::push_sum::PushSum;
+use tenure_protocols::reliable::{self, Reliable};
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
 use super::liar::{self, Hole};
@@ -297,6 +301,12 @@ fn start_broadcast(stack: &mut Stack<Framer<Unsealed>>, scenario: &Scenario) {
         }
         Some(Broadcasting::Coverage | Broadcasting::Reliable) => {
             stack.start(now, Broadcast::new(Coverage::default(), limits));
+        }
+        Some(Broadcasting::Plumtree) => {
+            stack.start(now, Fragmentation::new(fragmentation::Config::default()));
+            stack.start(now, Reliable::new(reliable::Config::default()));
+            stack.start(now, HyParView::new(hyparview::Config::default()));
+            stack.start(now, Plumtree::new(plumtree::Config::default()));
         }
     }
     if scenario.protocols.broadcast == Some(Broadcasting::Reliable) {

@@ -251,6 +251,8 @@ pub enum Broadcasting {
     Coverage,
     /// By coverage, and what was lost is repaired.
     Reliable,
+    /// From member to member, along a tree of those that HyParView keeps.
+    Plumtree,
 }
 
 /// A link whose loss doesn't come from the distance.

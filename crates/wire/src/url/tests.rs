@@ -22,6 +22,16 @@ fn url_is_read_into_its_parts_and_written_in_one_form() {
 }
 
 #[test]
+fn origin_is_scheme_host_and_port_alone() {
+    for text in ["https://a.example", "https://a.example/", "HTTPS://A.example:443"] {
+        assert_eq!(text.parse::<Origin>().unwrap().to_string(), "https://a.example", "{text}");
+    }
+    for text in ["https://a.example/v1", "https://a.example?q", "https://a.example#f"] {
+        assert_eq!(text.parse::<Origin>(), Err(UrlError::NotAnOrigin), "{text}");
+    }
+}
+
+#[test]
 fn text_that_programs_read_differently_is_refused() {
     let refused = [
         ("ftp://a.example/", UrlError::Scheme),

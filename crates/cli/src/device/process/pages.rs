@@ -11,6 +11,7 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_kernel::{MachineInfo, MachineRecord};
 use tenure_node::Node;
 use tenure_pages::{Entry, NoPage, Origins, Pages};
+use tenure_wire::console::PAGES_LISTEN_ON;
 use tenure_wire::{Address, Digest, MachineId, Name, PublicKey, Target};
 
 use crate::home::private_file;
@@ -78,7 +79,7 @@ impl DevicePages {
         let pages = Pages { origins, visits: visitor, by_proxy: false };
         let address = tenure_pages::serve(listener, pages).context("no pages")?;
         let text =
-            format!("pages listen on {}, and call machines as #{key}", Address::Udp(address));
+            format!("{PAGES_LISTEN_ON} {}, and call machines as #{key}", Address::Udp(address));
         let object =
             json!({ "event": "pages", "address": address.to_string(), "key": key.to_string() });
         output.line(&text, &object);

@@ -1,31 +1,34 @@
 //! The requests that a device's machines send to servers outside.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use tenure_board_linux::FileFlash;
 use tenure_hal::Instant;
 use tenure_node::{Door as _, Input, Moment};
-use tenure_reach::Reach;
+use tenure_reach::{Reach, Servers};
 use tenure_replay::Recorded;
 
+use super::servers;
 use crate::tls::files::Authorities;
 
 /// The way of machines to servers outside.
 pub(super) struct Reaching(Reach);
 
 impl Reaching {
-    /// Servers are judged by the authorities in the files at `paths`, or by the system's if there are none.
+    /// Servers are judged by the authorities in the files at `paths`, or by the system's if there are none, but for those
+    /// of which the file `single` says more.
     ///
     /// # Errors
-    /// The system has no pair of sockets.
-    pub(super) fn new(paths: Vec<PathBuf>) -> anyhow::Result<Self> {
+    /// `single` can't be used, or the system has no pair of sockets.
+    pub(super) fn new(paths: Vec<PathBuf>, single: Option<&Path>) -> anyhow::Result<Self> {
+        let known = single.map(servers::load).transpose()?.unwrap_or_default();
         let load = move || match Authorities::load(&paths) {
             Ok(authorities) => Ok(authorities.certificates()),
             Err(error) => Err(format!("{error:#}")),
         };
-        Reach::new(load).map(Self).context("machines can't reach servers")
+        Reach::new(Servers::new(load).with(known)).map(Self).context("machines can't reach servers")
     }
 
     /// Hands in what servers have answered.

@@ -58,6 +58,8 @@ pub(super) struct Settings {
     reach: Option<bool>,
     #[serde(default)]
     pub(super) reach_authorities: Vec<PathBuf>,
+    #[serde(default)]
+    pub(super) reach_servers: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "link::Meshing::is_empty")]
     pub(super) mesh: link::Meshing,
 }
@@ -185,7 +187,15 @@ pub(super) fn settings(
         reach: arguments.reach.or(known.as_ref().and_then(|known| known.reach)),
         reach_authorities: match &known {
             Some(known) if arguments.reach_ca.is_empty() => known.reach_authorities.clone(),
-            _ => absolute(&arguments.reach_ca)?,
+            _ => arguments
+                .reach_ca
+                .iter()
+                .map(|path| absolute(path))
+                .collect::<anyhow::Result<_>>()?,
+        },
+        reach_servers: match &arguments.reach_servers {
+            Some(path) => Some(absolute(path)?),
+            None => known.as_ref().and_then(|known| known.reach_servers.clone()),
         },
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
@@ -197,12 +207,9 @@ pub(super) fn settings(
     Ok((settings, known.is_none()))
 }
 
-/// The paths as another start finds them, from whatever folder.
-fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let whole = |path: &PathBuf| {
-        std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))
-    };
-    paths.iter().map(whole).collect()
+/// The path as another start finds it, from whatever folder.
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))
 }
 
 /// Makes the folder of a new device with its settings, or leaves nothing behind.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use tenure_kernel::{Ask, OutgoingVisit, Visited};
+use tenure_wire::NoResult;
 use tenure_wire::capability::Method;
 use tenure_wire::url::Origin;
-use tenure_wire::{NoResult, Url};
 
 /// The most bytes of a body in one part.
 const PART_BYTES: usize = 4096;
@@ -63,12 +63,7 @@ impl Servers {
         let mut servers = Self::default();
         for PretendedServer { url, answers } in file {
             let place = || format!("server `{url}`");
-            let origin: Url = url.parse().with_context(place)?;
-            ensure!(
-                origin.path_and_query() == "/",
-                "{}: write scheme and host alone, as in https://api.example.com",
-                place()
-            );
+            let origin: Origin = url.parse().with_context(place)?;
             let mut known = BTreeMap::new();
             for (request, answer) in answers {
                 let is_request = request.split_once(' ').is_some_and(|(method, path)| {
@@ -85,7 +80,7 @@ impl Servers {
                 };
                 known.insert(request.clone(), answer);
             }
-            servers.servers.push((origin.origin().clone(), known));
+            servers.servers.push((origin, known));
         }
         Ok(servers)
     }
@@ -182,7 +177,7 @@ mod tests {
     fn file_that_pretends_no_server_is_told_so() {
         for (text, expected) in [
             ("url = \"a.example\"", "begins with https://"),
-            ("url = \"https://a.example/v1\"", "write scheme and host alone"),
+            ("url = \"https://a.example/v1\"", "stand alone"),
             ("url = \"https://a.example\"\nanswers = { \"/x\" = \"\" }", "is no request such as"),
         ] {
             let error = servers(&format!("[[server]]\n{text}")).err().unwrap();

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::api::resource::RESOURCES;
 use crate::web::answers::conditional;
 
-pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 /// The answer where there is nothing.
 pub(crate) fn missing() -> Response {
@@ -17,7 +17,7 @@ pub(crate) fn missing() -> Response {
 }
 
 /// Sends a browser elsewhere.
-pub(super) fn redirect(to: &'static str) -> Response {
+pub(crate) fn redirect(to: &'static str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn page(headers: &HeaderMap, title: &str, place: &str, body: &Markup)
 }
 
 /// A page with its head and the way to the others; without a `place`, it is one for somebody who isn't signed in.
-pub(super) fn layout(title: &str, place: Option<&str>, body: &Markup) -> Markup {
+pub(crate) fn layout(title: &str, place: Option<&str>, body: &Markup) -> Markup {
     // A list that belongs to another one's page has no place of its own.
     let listed = RESOURCES.iter().filter(|resource| !resource.name.contains('-'));
     let places = listed.map(|resource| (resource.name, resource.title));

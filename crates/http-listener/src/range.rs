@@ -1,24 +1,36 @@
 //! The `Range` of a request (RFC 9110 14).
 
-use http::header;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method, header};
 
 /// The part of a representation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
     /// All of it.
     Whole,
-    /// The bytes from `first` to `last`, both included.
-    Bytes { first: usize, last: usize },
+    /// Some of its bytes.
+    Bytes {
+        /// The place of the first of them.
+        first: usize,
+        /// The place of the last of them.
+        last: usize,
+    },
     /// Bytes behind its end (RFC 9110 15.5.17).
     Behind,
 }
 
-/// The part of a representation of `length` bytes that a request is answered with. A header that isn't
-/// understood counts for nothing (RFC 9110 14.2), and several ranges are answered by the whole.
-pub(super) fn part(method: &Method, headers: &HeaderMap, length: usize) -> Part {
-    // Without entity tags no condition holds (RFC 9110 13.1.5), and no other method has ranges.
-    if *method != Method::GET || headers.contains_key(header::IF_RANGE) {
+/// The part of a representation of `length` bytes that a request is answered with, if it has this entity tag. A header that
+/// isn't understood counts for nothing (RFC 9110 14.2), and several ranges are answered by the whole.
+pub fn part(
+    method: &Method,
+    headers: &HeaderMap,
+    length: usize,
+    tag: Option<&HeaderValue>,
+) -> Part {
+    // No other method has ranges, and a condition holds by a strong tag alone (RFC 9110 13.1.5); dates aren't compared.
+    let condition = headers.get(header::IF_RANGE);
+    let is_strong = |tag: &HeaderValue| !tag.as_bytes().starts_with(b"W/");
+    let holds = condition.is_none_or(|it| tag.is_some_and(|tag| tag == it && is_strong(tag)));
+    if *method != Method::GET || !holds {
         return Part::Whole;
     }
     let text = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
@@ -55,21 +67,19 @@ fn part_of(text: &str, length: usize) -> Option<Part> {
 }
 
 /// A number of bytes (`1*DIGIT`); one that is beyond all memory is the greatest.
-pub(super) fn number(text: &str) -> Option<usize> {
+pub fn number(text: &str) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(usize::MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn asked(range: &'static str, length: usize) -> Part {
         let mut headers = HeaderMap::new();
         headers.insert(header::RANGE, HeaderValue::from_static(range));
-        part(&Method::GET, &headers, length)
+        part(&Method::GET, &headers, length, None)
     }
 
     /// The examples of RFC 9110 14.1.2, of 10,000 bytes, and their neighbours.
@@ -119,11 +129,22 @@ mod tests {
     }
 
     #[test]
-    fn head_and_a_condition_that_cannot_hold_ask_for_the_whole() {
+    fn head_and_a_condition_that_does_not_hold_ask_for_the_whole() {
         let mut headers = HeaderMap::new();
         headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-1"));
-        assert_eq!(part(&Method::HEAD, &headers, 9), Part::Whole);
-        headers.insert(header::IF_RANGE, HeaderValue::from_static("\"other\""));
-        assert_eq!(part(&Method::GET, &headers, 9), Part::Whole);
+        assert_eq!(part(&Method::HEAD, &headers, 9, None), Part::Whole);
+        let tag = HeaderValue::from_static;
+        for (condition, own, holds) in [
+            ("\"1\"", Some("\"1\""), true),
+            ("\"1\"", Some("\"2\""), false),
+            ("\"1\"", None, false),
+            ("W/\"1\"", Some("W/\"1\""), false),
+            ("Tue, 15 Nov 1994 12:45:26 GMT", Some("\"1\""), false),
+        ] {
+            headers.insert(header::IF_RANGE, tag(condition));
+            let own = own.map(tag);
+            let expected = if holds { Part::Bytes { first: 0, last: 1 } } else { Part::Whole };
+            assert_eq!(part(&Method::GET, &headers, 9, own.as_ref()), expected, "{condition}");
+        }
     }
 }

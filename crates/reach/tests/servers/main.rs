@@ -1,149 +1,18 @@
 //! Visits to servers that behave, and to those that don't.
 
-use std::io::{Read as _, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+mod harness;
+mod nginx;
+mod tls;
+
+use std::io::{Read as _, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tenure_board_linux::wait_any;
-use tenure_hal::Instant;
-use tenure_kernel::{Ask, CallId, OutgoingVisit, Visited};
-use tenure_reach::Reach;
-use tenure_wire::{MachineId, NoResult};
+use tenure_kernel::{Ask, Visited};
+use tenure_wire::NoResult;
 
-/// A server that answers each connection by `serve`.
-struct Server {
-    address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-}
-
-impl Server {
-    fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let (counted, serve) = (Arc::clone(&connections), Arc::new(serve));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let serve = Arc::clone(&serve);
-                std::thread::spawn(move || serve(stream));
-            }
-        });
-        Self { address, connections }
-    }
-
-    /// A server that reads a request and sends what `answer` makes of it, over and over.
-    fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::start(move |mut stream| {
-            while let Some(request) = read_request(&mut stream) {
-                if stream.write_all(&answer(&request)).is_err() {
-                    return;
-                }
-            }
-        })
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-}
-
-/// A request's head and the body of the length that it says.
-fn read_request(stream: &mut impl std::io::Read) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut byte = [0];
-    while !bytes.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        bytes.push(byte[0]);
-    }
-    let head = String::from_utf8(bytes.clone()).ok()?;
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    stream.read_exact(&mut body).ok()?;
-    bytes.extend(body);
-    String::from_utf8(bytes).ok()
-}
-
-fn ok(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
-}
-
-/// One device's visits, for one machine unless it says otherwise.
-struct Device {
-    reach: Reach,
-    next: u32,
-    granted: Vec<String>,
-    deadline: Duration,
-}
-
-impl Device {
-    fn new(granted: &[&str]) -> Self {
-        Self::trusting(Vec::new(), granted)
-    }
-
-    fn trusting(authorities: Vec<Vec<u8>>, granted: &[&str]) -> Self {
-        let reach = Reach::new(move || Ok(authorities.clone())).unwrap();
-        let granted = granted.iter().map(ToString::to_string).collect();
-        Self { reach, next: 0, granted, deadline: Duration::from_secs(20) }
-    }
-
-    fn begin(&mut self, machine: u8, ask: Ask) -> CallId {
-        self.next += 1;
-        let (id, now) = (CallId(self.next), Instant::default());
-        let granted = self.granted.iter().map(|pattern| pattern.parse().unwrap()).collect();
-        let from = MachineId([machine; 12]);
-        let deadline = now + self.deadline;
-        self.reach.visit(now, OutgoingVisit { id, from, ask, granted, deadline, attempts: 1 });
-        id
-    }
-
-    fn end(&mut self) -> Visited {
-        loop {
-            if let Some(visited) = self.reach.visited() {
-                return visited;
-            }
-            wait_any(&[&self.reach as &dyn AsFd], Duration::from_secs(60)).unwrap();
-        }
-    }
-
-    fn visit(&mut self, ask: Ask) -> Visited {
-        let id = self.begin(1, ask);
-        let visited = self.end();
-        assert_eq!(visited.id, id);
-        visited
-    }
-
-    fn ask(&mut self, method: &str, url: &str, message: Option<&str>) -> Visited {
-        self.visit(Ask::Request {
-            method: method.parse().unwrap(),
-            url: url.parse().unwrap(),
-            message: message.map(|message| message.as_bytes().to_vec()),
-        })
-    }
-
-    #[track_caller]
-    fn told(&mut self, method: &str, url: &str) -> String {
-        let visited = self.ask(method, url, None);
-        let words = String::from_utf8(visited.words).unwrap();
-        let told = visited.result.unwrap_or_else(|reason| panic!("{url}: {reason}: {words}"));
-        String::from_utf8(told.unwrap()).unwrap()
-    }
-
-    #[track_caller]
-    fn failed(&mut self, method: &str, url: &str) -> (NoResult, String) {
-        let visited = self.ask(method, url, None);
-        (visited.result.unwrap_err(), String::from_utf8(visited.words).unwrap())
-    }
-
-    fn more(&mut self) -> Result<Option<Vec<u8>>, NoResult> {
-        self.visit(Ask::More).result
-    }
-}
+use harness::{Device, Server, ok, read_request};
 
 #[test]
 fn requests_of_a_machine_share_a_connection_and_arrive_whole() {
@@ -363,65 +232,4 @@ fn connection_that_the_server_closed_meanwhile_is_opened_anew_for_what_changes_n
 fn more_of_an_answer_that_is_gone_is_an_error() {
     let mut device = Device::new(&[]);
     assert_eq!(device.more(), Err(NoResult::NotFound));
-}
-
-/// A TLS server with a certificate for `name`, and the certificate.
-fn secure_server(
-    name: &str,
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> (Server, Vec<u8>) {
-    let key = KeyPair::generate().unwrap();
-    let parameters = CertificateParams::new(vec![name.to_string()]).unwrap();
-    let certificate = parameters.self_signed(&key).unwrap();
-    let der = certificate.der().clone();
-    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![der.clone()], private)
-        .unwrap();
-    let config = Arc::new(config);
-    let server = Server::start(move |mut tcp| {
-        let mut tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-        let mut stream = rustls::Stream::new(&mut tls, &mut tcp);
-        while let Some(request) = read_request(&mut stream) {
-            let body = request.split(' ').nth(1).unwrap().repeat(5_000);
-            if stream.write_all(&ok(&body)).is_err() || stream.flush().is_err() {
-                return;
-            }
-        }
-    });
-    (server, der.to_vec())
-}
-
-#[test]
-fn server_over_tls_is_judged_by_its_certificate() {
-    let (server, certificate) = secure_server("127.0.0.1", rustls::ALL_VERSIONS);
-    let url = |path: &str| format!("https://{}{path}", server.address);
-    let mut device = Device::trusting(vec![certificate.clone()], &[]);
-    for path in ["/a", "/b"] {
-        let told = device.told("GET", &url(path));
-        let mut body = told.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec();
-        while let Some(part) = device.more().unwrap() {
-            body.extend(part);
-        }
-        assert_eq!(body, path.repeat(5_000).as_bytes());
-    }
-    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
-
-    let (reason, words) = Device::new(&[]).failed("GET", &url("/"));
-    assert_eq!(reason, NoResult::Denied, "{words}");
-    let (other, its) = secure_server("a.example", rustls::ALL_VERSIONS);
-    let mut device = Device::trusting(vec![its], &[]);
-    let (reason, words) = device.failed("GET", &format!("https://{}/", other.address));
-    assert_eq!(reason, NoResult::Denied, "another name: {words}");
-    let (old, its) = secure_server("127.0.0.1", &[&rustls::version::TLS12]);
-    let mut device = Device::trusting(vec![its], &[]);
-    let (reason, words) = device.failed("GET", &format!("https://{}/", old.address));
-    assert_eq!(reason, NoResult::Unreachable, "TLS 1.2: {words}");
-    let plain = Server::start(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n")));
-    let (reason, words) = device.failed("GET", &format!("https://{}/", plain.address));
-    assert_eq!(reason, NoResult::Unreachable, "no TLS: {words}");
 }
