@@ -1,9 +1,11 @@
 //! `board`: builds the firmware of a board and runs it as a device in the emulator.
 
 mod costs;
+mod element;
 pub(crate) mod esp32;
 mod flash;
 mod image;
+mod publisher;
 pub(crate) mod rp2040;
 mod supply;
 
@@ -64,6 +66,8 @@ pub(crate) struct Arguments {
     firmware: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    publisher: publisher::Options,
     /// Where the device can be reached from this computer.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
     listen: SocketAddr,
@@ -118,6 +122,10 @@ pub(crate) enum Board {
     /// A leaf with 64 KB of RAM: QEMU's `lm3s6965evb`, on two serial lines.
     #[value(alias = "leaf")]
     QemuLeaf,
+    /// A device with 256 KB of flash and 32 KB of RAM that publishes by MQTT over TLS: QEMU's `mps2-an385`, with the code
+    /// of a Cortex-M0+.
+    #[value(alias = "publisher")]
+    QemuPublisher,
     /// A Raspberry Pi Pico: an RP2040 with 2 MiB of flash, on two serial lines.
     #[value(alias = "pico")]
     Rp2040,
@@ -128,11 +136,12 @@ pub(crate) enum Board {
 }
 
 impl Board {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::QemuRiscv32,
         Self::QemuCortexM,
         Self::QemuCortexM0,
         Self::QemuLeaf,
+        Self::QemuPublisher,
         Self::Rp2040,
         Self::Esp32c3,
         Self::Esp32c6,
@@ -144,6 +153,7 @@ impl Board {
             Self::QemuCortexM => "qemu-cortex-m",
             Self::QemuCortexM0 => "qemu-cortex-m0",
             Self::QemuLeaf => "qemu-leaf",
+            Self::QemuPublisher => "qemu-publisher",
             Self::Rp2040 => "rp2040",
             Self::Esp32c3 => "esp32c3",
             Self::Esp32c6 => "esp32c6",
@@ -155,7 +165,7 @@ impl Board {
             Self::QemuRiscv32 | Self::Esp32c6 => "riscv32imac-unknown-none-elf",
             Self::Esp32c3 => toolchain::WITHOUT_ATOMICS_TARGET,
             Self::QemuCortexM | Self::QemuLeaf => "thumbv7m-none-eabi",
-            Self::QemuCortexM0 | Self::Rp2040 => toolchain::SMALLEST_TARGET,
+            Self::QemuCortexM0 | Self::QemuPublisher | Self::Rp2040 => toolchain::SMALLEST_TARGET,
         }
     }
 
@@ -165,6 +175,7 @@ impl Board {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM | Self::QemuCortexM0 => "qemu-cortex-m",
             Self::QemuLeaf => "qemu-leaf",
+            Self::QemuPublisher => "qemu-publisher",
             Self::Rp2040 => "rp2040",
             Self::Esp32c3 | Self::Esp32c6 => "esp32",
         }
@@ -174,7 +185,7 @@ impl Board {
     fn own_features(self) -> &'static str {
         match self {
             Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 | Self::QemuLeaf => "",
-            Self::Rp2040 => "",
+            Self::QemuPublisher | Self::Rp2040 => "",
             Self::Esp32c3 | Self::Esp32c6 => self.name(),
         }
     }
@@ -210,7 +221,9 @@ impl Board {
             Self::QemuCortexM | Self::QemuCortexM0 => {
                 Some(Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 })
             }
-            Self::QemuLeaf | Self::Rp2040 | Self::Esp32c3 | Self::Esp32c6 => None,
+            Self::QemuLeaf | Self::QemuPublisher | Self::Rp2040 | Self::Esp32c3 | Self::Esp32c6 => {
+                None
+            }
         }
     }
 
@@ -353,6 +366,9 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     }
     if board == Board::QemuLeaf {
         return run_leaf(data, &firmware, arguments);
+    }
+    if board == Board::QemuPublisher {
+        return publisher::run(data, &firmware, arguments);
     }
     if board == Board::Rp2040 {
         return rp2040::run(data, &firmware, arguments, root);
@@ -546,12 +562,17 @@ fn settings_text(data: &Path, settings: &Settings, flash: &Flash) -> Result<Opti
         }
         return Ok(None);
     };
-    let name = match &settings.name {
-        Some(name) => name.clone(),
-        None => {
-            let last = data.file_name().context("name the device with --name")?;
-            last.to_string_lossy().to_lowercase()
-        }
-    };
+    let name = settings.name_in(data)?;
     Ok(Some(format!("name={name}\nowner={owner}\n")))
+}
+
+impl Settings {
+    /// The name of the device in the folder `data`.
+    fn name_in(&self, data: &Path) -> Result<String> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let last = data.file_name().context("name the device with --name")?;
+        Ok(last.to_string_lossy().to_lowercase())
+    }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
-    setup::ensure(&[Need::Wasm, Need::Clang, Need::OpenSsl])?;
+    setup::ensure(&[Need::Wasm, Need::Clang, Need::OpenSsl, Need::Broker])?;
     title("Building the command `tenure`; the first time takes minutes");
     explain(
         "Without native speed, whose compiler takes longest to build and which nothing here asks for.",
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         "nihilo-a",
         "nihilo-b",
         "panel",
+        "climate",
     ];
     let probe = ("crates/cli/tests/devices".to_owned(), "probe");
     for (folder, name) in
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         cast.build(&root.join(folder).join(name), name)?;
     }
     play(&mut cast)?;
-    outside::play(&mut cast, &root.join("examples/courier"))?;
+    outside::play(&mut cast, &root.join("examples"))?;
     title("The hub's pages show the fleet; the owner's key signs in");
     cast.show_pages(&["attic", "cellar", "garden"])?;
     closing(&cast);

@@ -44,10 +44,12 @@ pub(crate) enum Need {
     Node,
     /// The routing daemons that meshes are compared with.
     Routers,
-    /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages.
+    /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages, CoAP. pip fetches aiocoap.
     Clients,
     /// Other makers' servers, which our clients speak with.
     Servers,
+    /// A broker of MQTT with its clients.
+    Broker,
     /// OpenSSL's command, which makes certificates.
     OpenSsl,
     /// Other makers' TLS, beside [`Need::Clients`]: GnuTLS, NSS, wolfSSL, Go and, by pip, tlslite-ng.
@@ -63,11 +65,19 @@ const TLS_PEERS: [&str; 8] =
     ["gnutls-cli", "gnutls-serv", "tstclnt", "selfserv", "certutil", "pk12util", "go", "cc"];
 const WOLFSSL: &str = "/usr/include/wolfssl/ssl.h";
 
-/// The programs of [`Need::Clients`], which are Debian's packages too.
-const CLIENTS: [&str; 3] = ["curl", "openssl", "skopeo"];
+/// The programs of [`Need::Clients`], and Debian's packages with them.
+const CLIENTS: [(&str, &str); 4] = [
+    ("curl", "curl"),
+    ("openssl", "openssl"),
+    ("skopeo", "skopeo"),
+    ("coap-client-notls", "libcoap3-bin"),
+];
 
-/// The programs of [`Need::Servers`], and where Debian puts them.
-const SERVERS: [(&str, &str); 1] = [("nginx", "/usr/sbin/nginx")];
+/// The programs of [`Need::Servers`].
+const SERVERS: [&str; 1] = ["nginx"];
+
+/// The programs of [`Need::Broker`].
+const BROKER: [&str; 3] = ["mosquitto", "mosquitto_pub", "mosquitto_sub"];
 
 /// The programs of [`Need::Browser`]; npm fetches the check of accessibility.
 const BROWSER: [&str; 3] = ["chromium", "chromedriver", "npm"];
@@ -81,7 +91,7 @@ const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// The needs of all tests.
-pub(crate) const TESTS: [Need; 10] = [
+pub(crate) const TESTS: [Need; 11] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -90,12 +100,13 @@ pub(crate) const TESTS: [Need; 10] = [
     Need::Emulators,
     Need::Clients,
     Need::Servers,
+    Need::Broker,
     Need::Browser,
     Need::Valgrind,
 ];
 
 /// The needs of the tests that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 9] = [
+pub(crate) const QUICK_TESTS: [Need; 10] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -104,6 +115,7 @@ pub(crate) const QUICK_TESTS: [Need; 9] = [
     Need::Emulators,
     Need::Clients,
     Need::Servers,
+    Need::Broker,
     Need::Browser,
 ];
 
@@ -138,6 +150,10 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
+fn has_pip() -> bool {
+    process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
+}
+
 fn missing(needs: &[Need]) -> Vec<Need> {
     needs.iter().copied().filter(|need| !need.is_met()).collect()
 }
@@ -166,20 +182,26 @@ impl Need {
             Need::Valgrind => process::find_program("valgrind").is_some(),
             Need::Node => {
                 ["node", "npm", "python3"].iter().all(|tool| process::find_program(tool).is_some())
-                    && process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
+                    && has_pip()
             }
             Need::Routers => {
                 ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
             }
-            Need::Clients => CLIENTS.iter().all(|client| process::find_program(client).is_some()),
-            Need::Servers => SERVERS.iter().all(|(program, place)| {
-                process::find_program(program).is_some() || std::path::Path::new(place).is_file()
-            }),
+            Need::Clients => {
+                CLIENTS.iter().all(|(client, _)| process::find_program(client).is_some())
+                    && has_pip()
+            }
+            Need::Servers => {
+                SERVERS.iter().all(|server| tenure_testbed::find_server(server).is_some())
+            }
+            Need::Broker => {
+                BROKER.iter().all(|program| tenure_testbed::find_server(program).is_some())
+            }
             Need::OpenSsl => process::find_program("openssl").is_some(),
             Need::TlsPeers => {
                 TLS_PEERS.iter().all(|program| process::find_program(program).is_some())
                     && std::path::Path::new(WOLFSSL).is_file()
-                    && process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
+                    && has_pip()
             }
             Need::Browser => BROWSER.iter().all(|program| process::find_program(program).is_some()),
             Need::Miri => process::succeeds(nightly_cargo().args(["miri", "--version"])),
@@ -208,8 +230,11 @@ impl Need {
                 "Node.js, npm and Python with pip, for the emulator of an RP2040 and the tool of ESP32s"
             }
             Need::Routers => "batmand and babeld, with which meshes are compared",
-            Need::Clients => "curl, openssl and skopeo, which speak with our servers in tests",
+            Need::Clients => {
+                "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests"
+            }
             Need::Servers => "nginx, which our clients speak with in tests",
+            Need::Broker => "Mosquitto with its clients, a broker of MQTT",
             Need::OpenSsl => "openssl, which makes certificates",
             Need::TlsPeers => {
                 "GnuTLS, NSS, wolfSSL, Go and Python with pip, which speak TLS with us"
@@ -242,6 +267,7 @@ impl Need {
             | Need::Clients
             | Need::OpenSsl
             | Need::Servers
+            | Need::Broker
             | Need::TlsPeers
             | Need::Browser => None,
         }

@@ -34,6 +34,8 @@ mod native;
 mod pieces;
 #[cfg(any(test, target_arch = "arm"))]
 mod pmsa;
+#[cfg(any(test, feature = "publisher"))]
+mod publisher;
 mod settings;
 mod tap;
 mod ticks;
@@ -56,6 +58,11 @@ pub use line_device::{LineBoard, LineDevice};
 pub use native::NativeMachines;
 #[cfg(any(test, target_arch = "arm"))]
 pub use pmsa::{STEP_BYTES, Window, is_store};
+#[cfg(any(test, feature = "publisher"))]
+pub use publisher::{
+    Broken, BrokerHost, ElementPlace, MemoryUse, Papers, Publisher, PublisherBoard, PublisherError,
+    PublisherSettings, Setback,
+};
 pub use settings::{LeafSettings, LineSettings, Settings, SettingsError};
 pub use tenure_kernel::MACHINE_FORMAT;
 pub use tenure_node::HeapUse;

@@ -169,10 +169,10 @@ fn contents<F: Flash>(flash: &mut F) -> Result<Vec<u8>, StartError> {
 }
 
 /// The lines of a settings sector, all of which have a known key.
-struct Lines<'a>(&'a str);
+pub(crate) struct Lines<'a>(&'a str);
 
 impl<'a> Lines<'a> {
-    fn of(sector: &'a [u8], keys: &[&str]) -> Result<Self, SettingsError> {
+    pub(crate) fn of(sector: &'a [u8], keys: &[&str]) -> Result<Self, SettingsError> {
         let end = sector.iter().position(|byte| matches!(byte, 0 | 0xFF));
         let text = &sector[..end.unwrap_or(sector.len())];
         let text = core::str::from_utf8(text).map_err(|_| SettingsError::NoText)?;
@@ -189,7 +189,7 @@ impl<'a> Lines<'a> {
         Ok(Self(text))
     }
 
-    fn value(&self, wanted: &'static str) -> Option<(&'a str, &'a str)> {
+    pub(crate) fn value(&self, wanted: &'static str) -> Option<(&'a str, &'a str)> {
         let lines = self.0.lines().filter_map(|line| line.split_once('='));
         lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == wanted)
     }
@@ -211,12 +211,15 @@ impl<'a> Lines<'a> {
         }
     }
 
-    fn need(&self, key: &'static str) -> Result<&'a str, SettingsError> {
+    pub(crate) fn need(&self, key: &'static str) -> Result<&'a str, SettingsError> {
         self.value(key).map(|(_, value)| value).ok_or(SettingsError::Missing(key))
     }
 }
 
-fn parsed<T: core::str::FromStr>(key: &'static str, text: &str) -> Result<T, SettingsError> {
+pub(crate) fn parsed<T: core::str::FromStr>(
+    key: &'static str,
+    text: &str,
+) -> Result<T, SettingsError> {
     text.parse().map_err(|_| SettingsError::Wrong(key))
 }
 
@@ -240,7 +243,7 @@ fn cidr(text: &str) -> Option<(Ipv4Addr, u8)> {
 }
 
 /// A number of seconds above zero, with up to three digits behind the point.
-fn seconds(text: &str) -> Option<Duration> {
+pub(crate) fn seconds(text: &str) -> Option<Duration> {
     let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
     let milliseconds = match part.len() {
         1..=3 if part.bytes().all(|digit| digit.is_ascii_digit()) => {

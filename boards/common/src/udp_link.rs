@@ -95,7 +95,7 @@ fn buffer(datagrams: usize) -> PacketBuffer<'static> {
     )
 }
 
-fn instant(at: Instant) -> smoltcp::time::Instant {
+pub(crate) fn instant(at: Instant) -> smoltcp::time::Instant {
     smoltcp::time::Instant::from_micros(i64::try_from(at.as_micros()).unwrap_or(i64::MAX))
 }
 

@@ -4,6 +4,8 @@
 //! its keys, and saves the code of the curve.
 
 mod chip;
+#[cfg(all(feature = "simulated", target_pointer_width = "64"))]
+pub mod simulated;
 
 use tenure_hal::{Entropy, EntropyError, I2c};
 use zeroize::{Zeroize, ZeroizeOnDrop};

@@ -14,6 +14,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(all(feature = "simulated", target_pointer_width = "64"))]
+extern crate alloc;
+
 mod aead;
 mod agreement;
 mod digest;

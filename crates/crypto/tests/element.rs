@@ -1,9 +1,6 @@
 //! The backend with a secure element, against a simulated chip and software as the peer.
 
-#[path = "element/chip.rs"]
-mod chip;
-
-use chip::Fault;
+use tenure_crypto::element::simulated::{Fault, SimulatedChip};
 use tenure_crypto::element::{ADDRESS, Chip, Uses, WithElement};
 use tenure_crypto::{
     Group, HashAlgorithm, PrivateKey, PublicKeyRef, SIGNATURE_BYTES_MAX, Security, SecurityError,
@@ -26,8 +23,8 @@ impl Entropy for Counting {
     }
 }
 
-fn element(uses: Uses) -> WithElement<chip::Chip> {
-    WithElement::new(Chip::new(chip::Chip::new(), ADDRESS), uses).expect("a chip")
+fn element(uses: Uses) -> WithElement<SimulatedChip<Counting>> {
+    WithElement::new(Chip::new(SimulatedChip::new(Counting(100)), ADDRESS), uses).expect("a chip")
 }
 
 fn software() -> Software<Counting> {

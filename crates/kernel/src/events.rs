@@ -30,6 +30,12 @@ pub const DEVICE_TOPIC: &str = "device";
 pub const COMMAND_TOPIC: &str = "command";
 /// The numbers of subscribers from which on they are drivers of peripherals, not machines.
 const DRIVERS: u16 = 0x8000;
+/// The bridge to topics outside, as a subscriber.
+#[cfg(feature = "bridge")]
+const BRIDGE: Subscriber = Subscriber(u16::MAX);
+/// How many events of a pattern wait for the bridge; the oldest make room.
+#[cfg(feature = "bridge")]
+const BRIDGED_MAX: usize = 32;
 /// How many commands a peripheral's driver has waiting; the oldest make room.
 const COMMANDS_MAX: usize = 4;
 
@@ -64,6 +70,9 @@ pub enum Listener {
     Slot(Slot),
     /// The driver of a peripheral.
     Driver(Driver),
+    /// The bridge to topics outside.
+    #[cfg(feature = "bridge")]
+    Bridge,
 }
 
 /// A subscription as others may see it.
@@ -127,6 +136,8 @@ impl Events {
             let number = status.subscriber.0;
             Some(Subscribed {
                 listener: match number.checked_sub(DRIVERS) {
+                    #[cfg(feature = "bridge")]
+                    _ if status.subscriber == BRIDGE => Listener::Bridge,
                     Some(number) => Listener::Driver(Driver(number as u8)),
                     None => Listener::Slot(Slot::new(number.into())?),
                 },
@@ -153,6 +164,46 @@ impl Events {
         payload: &[u8],
     ) -> Result<Published, TooLong> {
         let published = self.0.publish(topic, payload)?;
+        self.hand_over(machines);
+        Ok(published)
+    }
+
+    /// Lets the bridge hear of `patterns`, and of nothing else.
+    ///
+    /// # Errors
+    /// As [`SubscribeError`] says; it hears of those before then.
+    #[cfg(feature = "bridge")]
+    pub fn bridge(&mut self, patterns: &[TopicPattern]) -> Result<(), SubscribeError> {
+        let ours = self.0.subscriptions().filter(|one| one.subscriber == BRIDGE);
+        let gone = ours.map(|one| one.pattern.clone()).filter(|one| !patterns.contains(one));
+        for pattern in gone.collect::<Vec<_>>() {
+            self.0.unsubscribe(BRIDGE, &pattern);
+        }
+        for pattern in patterns {
+            let (policy, handler) = (Policy::DropOldest, Handler::default());
+            self.0.subscribe(BRIDGE, pattern.clone(), policy, BRIDGED_MAX, handler)?;
+        }
+        Ok(())
+    }
+
+    /// The next event for the bridge: its topic and what it says.
+    #[cfg(feature = "bridge")]
+    pub fn bridged(&mut self) -> Option<(Topic, Vec<u8>)> {
+        let (_, event) = self.0.next(BRIDGE, |_| true)?;
+        let bridged = event.topic.parse().ok().map(|topic| (topic, event.payload.to_vec()));
+        self.0.put_down(BRIDGE);
+        bridged
+    }
+
+    /// Publishes what came by the bridge, which doesn't hear of it again.
+    #[cfg(feature = "bridge")]
+    pub(crate) fn publish_bridged(
+        &mut self,
+        machines: &mut Machines,
+        topic: &Topic,
+        payload: &[u8],
+    ) -> Result<Published, TooLong> {
+        let published = self.0.publish_by(BRIDGE, topic, payload)?;
         self.hand_over(machines);
         Ok(published)
     }

@@ -99,7 +99,10 @@ impl<F: Flash> Kernel<F> {
                     let id = id_of(&record.public_key);
                     kernel.take_up(now, slot, record, id)?;
                 }
-                None => kernel.log_unreadable(now, slot),
+                None => {
+                    let what = alloc::format!("the record of machine {slot} can't be read");
+                    kernel.remark(now, LogLevel::Fault, what + ": it is left out");
+                }
             }
         }
         Ok(kernel)
@@ -495,15 +498,13 @@ impl<F: Flash> Kernel<F> {
         }
     }
 
-    /// Logs that the machine in `slot` was left out because its record is unreadable.
-    fn log_unreadable(&mut self, now: Instant, slot: Slot) {
+    /// Writes a line into the device's own log.
+    pub fn remark(&mut self, now: Instant, level: LogLevel, message: String) {
         let device: Option<Name> =
             self.parts.config.device.clone().or_else(|| "device".parse().ok());
         debug_assert!(device.is_some(), "`device` is a name");
         if let Some(device) = device {
-            let message: String =
-                alloc::format!("the record of machine {slot} can't be read: it is left out");
-            self.parts.outbox.log(now, &device, LogLevel::Fault, message);
+            self.parts.outbox.log(now, &device, level, message);
         }
     }
 }
@@ -518,5 +519,26 @@ impl Visited {
             exchange.log_visit(self.id, &self.words);
         }
         exchange.complete_with(self.id, self.result, self.words);
+    }
+}
+
+/// An event that comes by the bridge to topics outside.
+#[cfg(feature = "bridge")]
+pub struct Bridged<'a> {
+    /// The topic that it is published under.
+    pub topic: &'a Topic,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+#[cfg(feature = "bridge")]
+impl Bridged<'_> {
+    /// Publishes it; the bridge doesn't hear of it again.
+    ///
+    /// # Errors
+    /// [`TooLong`] if it is longer than an event's payload may be.
+    pub fn publish<F: Flash>(self, kernel: &mut Kernel<F>) -> Result<Published, TooLong> {
+        let Parts { events, machines, .. } = &mut kernel.parts;
+        events.publish_bridged(machines, self.topic, self.payload)
     }
 }

@@ -79,6 +79,8 @@ pub use events::{COMMAND_TOPIC, DEVICE_TOPIC, Driver, Events, Listener, Subscrib
 pub use fault::{Fault, FaultKind, Limit};
 pub use host::host_functions;
 pub use install_error::InstallError;
+#[cfg(feature = "bridge")]
+pub use kernel::Bridged;
 pub use kernel::{Kernel, Ran};
 pub use lifecycle::{Event, State};
 pub use look::{Look, LookError, MachineInfo, Serves};

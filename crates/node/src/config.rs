@@ -39,6 +39,9 @@ pub struct Config {
     /// Whether the board sends the requests of machines to servers outside.
     #[cfg(feature = "reach")]
     pub reaches: bool,
+    /// The topics whose events the board carries outside.
+    #[cfg(feature = "bridge")]
+    pub bridged: Vec<tenure_wire::TopicPattern>,
     /// Whether the owner may make experiments with the device's mesh: it runs the protocols for that then.
     #[cfg(feature = "experiments")]
     pub experiments: bool,
@@ -86,6 +89,8 @@ impl Config {
             flash_erases_rated: None,
             #[cfg(feature = "reach")]
             reaches: false,
+            #[cfg(feature = "bridge")]
+            bridged: Vec::new(),
             #[cfg(feature = "experiments")]
             experiments: false,
             #[cfg(feature = "experiments")]

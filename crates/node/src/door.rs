@@ -13,6 +13,8 @@ use tenure_kernel::{OutgoingVisit, Visited};
 use tenure_mesh::{Destination, NodeId, Parcel, Rejected, SatelliteNumber};
 use tenure_wire::Address;
 use tenure_wire::control::{Answer, Client, ControlError, Function, MachineStatus};
+#[cfg(feature = "bridge")]
+use tenure_wire::{LogLevel, Topic};
 
 use crate::moment::{Moment, Wake};
 use crate::notice::Notice;
@@ -55,6 +57,22 @@ pub enum Input<'a> {
     /// The end of a visit to a server outside.
     #[cfg(feature = "reach")]
     Visited(Visited),
+    /// An event from a topic outside, which a rule of the owner's lets in.
+    #[cfg(feature = "bridge")]
+    Event {
+        /// The topic that it is published under.
+        topic: Topic,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+    /// A line for the device's own log, of something that the board runs beside the node.
+    #[cfg(feature = "bridge")]
+    Remark {
+        /// How grave.
+        level: LogLevel,
+        /// The line.
+        message: &'a str,
+    },
     /// A call to the device's own machine by whoever holds the device in hand, with the rights of its owner.
     Owner {
         /// Which function.
@@ -122,6 +140,14 @@ pub enum Output {
     /// A visit to a server outside, which ends with [`Input::Visited`].
     #[cfg(feature = "reach")]
     Visit(OutgoingVisit),
+    /// An event for topics outside.
+    #[cfg(feature = "bridge")]
+    Event {
+        /// The topic that it was published under.
+        topic: Topic,
+        /// Its payload.
+        payload: Vec<u8>,
+    },
     /// A notice to show, if anybody watches.
     Notice(Notice),
     /// The device is to start anew, with the firmware that has come; the board hands in a
@@ -145,6 +171,9 @@ pub enum Outlet {
     /// Visits to servers outside.
     #[cfg(feature = "reach")]
     Visits,
+    /// Events for topics outside.
+    #[cfg(feature = "bridge")]
+    Events,
     /// Notices.
     Notices,
     /// The wish to start anew.
@@ -214,6 +243,15 @@ pub trait Door {
     fn visit(&mut self) -> Option<OutgoingVisit> {
         match self.give(Outlet::Visits)? {
             Output::Visit(visit) => Some(visit),
+            _ => None,
+        }
+    }
+
+    /// The next event for topics outside.
+    #[cfg(feature = "bridge")]
+    fn event(&mut self) -> Option<(Topic, Vec<u8>)> {
+        match self.give(Outlet::Events)? {
+            Output::Event { topic, payload } => Some((topic, payload)),
             _ => None,
         }
     }

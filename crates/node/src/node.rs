@@ -13,6 +13,8 @@ use core::time::Duration;
 use tenure_boot::LogError;
 use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant, Peripheral, Retained, UnixTime};
+#[cfg(feature = "bridge")]
+use tenure_kernel::Bridged;
 use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, MachineInfo, Ran, World};
 #[cfg(feature = "reach")]
 use tenure_kernel::{OutgoingVisit, Visited};
@@ -195,6 +197,8 @@ impl<F: Flash> Node<F> {
             let (rhythm, mut state) = node.sleeper();
             rhythm.wake_up(&mut state, &asleep, moment);
         }
+        #[cfg(feature = "bridge")]
+        node.bridge(moment.now);
         let Self { services, clock, hub, meter, .. } = &mut node;
         hub.bar(services, clock, moment.now);
         services.speak_for_all();
@@ -559,6 +563,16 @@ impl<F: Flash> Node<F> {
         }
     }
 
+    /// Listens for the events that the board carries outside. Where there is no room for that, the device's log says so.
+    #[cfg(feature = "bridge")]
+    fn bridge(&mut self, now: Instant) {
+        let Services { kernel, config, .. } = &mut self.services;
+        if let Err(error) = kernel.events_mut().bridge(&config.bridged) {
+            let message = alloc::format!("some topics aren't bridged: {error}");
+            kernel.remark(now, LogLevel::Error, message);
+        }
+    }
+
     /// Has the board ask a server outside, if it does that.
     #[cfg(feature = "reach")]
     fn visit(&mut self, now: Instant, visit: OutgoingVisit) {
@@ -656,6 +670,17 @@ impl<F: Flash> Door for Node<F> {
                 visited.complete(&mut self.services.kernel, moment.now);
                 self.next_wake = Wake::Now;
             }
+            #[cfg(feature = "bridge")]
+            Input::Event { topic, payload } => {
+                // The board lets in none that is too long.
+                let _ = Bridged { topic: &topic, payload }.publish(&mut self.services.kernel);
+                self.next_wake = Wake::Now;
+            }
+            #[cfg(feature = "bridge")]
+            Input::Remark { level, message } => {
+                self.services.kernel.remark(moment.now, level, message.into());
+                self.next_wake = Wake::Now;
+            }
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]
@@ -705,6 +730,11 @@ impl<F: Flash> Door for Node<F> {
             }
             #[cfg(feature = "reach")]
             Outlet::Visits => return self.visits.pop_front().map(Output::Visit),
+            #[cfg(feature = "bridge")]
+            Outlet::Events => {
+                let (topic, payload) = self.services.kernel.events_mut().bridged()?;
+                return Some(Output::Event { topic, payload });
+            }
             Outlet::Bedtime => return self.wants_to_sleep().map(Output::Bedtime),
         }
         .map(|(to, bytes)| Output::Datagram { to, bytes })

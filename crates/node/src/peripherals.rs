@@ -129,6 +129,8 @@ impl Peripherals {
             tenure_kernel::Listener::Driver(Driver(number)) => {
                 (self.attached.get(usize::from(number))?.name.clone(), true)
             }
+            #[cfg(feature = "bridge")]
+            tenure_kernel::Listener::Bridge => ("bridge".parse().ok()?, true),
         };
         Some(SubscriptionState {
             subscriber,

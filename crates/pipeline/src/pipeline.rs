@@ -84,6 +84,8 @@ pub struct Published {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publication {
     number: u64,
+    /// The one that doesn't get it.
+    except: Option<Subscriber>,
     /// Whose turn it is, if it isn't done.
     next: Option<Subscriber>,
     /// The outcome so far.
@@ -186,6 +188,24 @@ impl<T> Pipeline<T> {
         Ok(publication.published)
     }
 
+    /// As [`Self::publish`], for everybody but `publisher`.
+    ///
+    /// # Errors
+    /// [`TooLong`] beyond [`EVENT_BYTES_MAX`].
+    pub fn publish_by(
+        &mut self,
+        publisher: Subscriber,
+        topic: &Topic,
+        payload: &[u8],
+    ) -> Result<Published, TooLong> {
+        let mut publication = self.begin(topic, payload)?;
+        publication.except = Some(publisher);
+        while !publication.is_done() {
+            self.hand_over(&mut publication, topic, payload, usize::MAX);
+        }
+        Ok(publication.published)
+    }
+
     /// Begins a publication that is handed over in pieces.
     ///
     /// # Errors
@@ -196,7 +216,8 @@ impl<T> Pipeline<T> {
         }
         self.count(topic);
         let number = self.state.messages.draw_number();
-        Ok(Publication { number, next: Some(Subscriber(0)), published: Published::default() })
+        let next = Some(Subscriber(0));
+        Ok(Publication { number, except: None, next, published: Published::default() })
     }
 
     /// Queues the event of a publication, which must be the same in each piece, for further subscribers:
@@ -217,6 +238,9 @@ impl<T> Pipeline<T> {
         let State { messages, inboxes, .. } = &mut self.state;
         let (weight, mut kept) = (weight_of(topic, payload), None);
         for (who, inbox) in inboxes.range_mut(first..) {
+            if publication.except == Some(*who) {
+                continue;
+            }
             let matching =
                 (0..inbox.subscriptions.len()).filter(|at| inbox.matches(*at, topic)).count();
             let handled = piece.queued + piece.dropped;

@@ -370,3 +370,16 @@ fn an_event_that_is_too_long_reaches_nobody() {
     assert!(!pipeline.has_next(who, |()| true));
     assert_eq!(pipeline.publish(&topic("frame"), &[0; 2048]).unwrap().queued, 1);
 }
+
+#[test]
+fn publisher_that_subscribes_does_not_hear_itself_where_it_says_who_it_is() {
+    let mut pipeline = Pipeline::new(Config::default());
+    let (before, publisher, behind) = (Subscriber(1), Subscriber(2), Subscriber(3));
+    for who in [before, publisher, behind] {
+        pipeline.subscribe(who, pattern("*"), Policy::DropOldest, 1, ()).unwrap();
+    }
+    assert_eq!(pipeline.publish_by(publisher, &topic("door"), b"open").unwrap().queued, 2);
+    let heard = [before, publisher, behind].map(|who| pipeline.has_next(who, |()| true));
+    assert_eq!(heard, [true, false, true]);
+    assert_eq!(pipeline.dropped(publisher, &pattern("*")), Some(0));
+}

@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use tenure_kernel::{CallId, OutgoingVisit, Visited};
+use tenure_tls::LinkError;
 use tenure_wire::{MachineId, NoResult};
 
 use names::Names;
@@ -87,6 +88,15 @@ impl Failure {
             _ => NoResult::Unreachable,
         };
         Self::new(reason, format!("TLS: {error}"))
+    }
+}
+
+impl From<LinkError<Failure>> for Failure {
+    fn from(error: LinkError<Failure>) -> Self {
+        match error {
+            LinkError::Network(failure) => failure,
+            LinkError::Tls(error) => Self::of_tls(error),
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Group, Software};
-use tenure_tls::x509::{ServerName, UnixTime};
-use tenure_tls::{Client, Event, Now};
+use tenure_tls::x509::ServerName;
+use tenure_tls::{Client, Link, Network, Now, Received};
 use tenure_wire::NoResult;
 use tenure_wire::url::{Host, Origin};
 
@@ -27,8 +27,7 @@ pub(crate) const GROUPS: &[Group] = &[Group::X25519, Group::Secp256r1];
 pub(crate) fn server_name(host: &Host) -> ServerName<'_> {
     match host {
         Host::Name(name) => ServerName::Dns(name),
-        Host::Address(IpAddr::V4(address)) => ServerName::Ipv4(address.octets()),
-        Host::Address(IpAddr::V6(address)) => ServerName::Ipv6(address.octets()),
+        Host::Address(address) => ServerName::from(*address),
     }
 }
 
@@ -87,39 +86,29 @@ fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
     }
 }
 
-/// A connection that bytes go through.
+/// A connection that bytes go through, each time until a deadline.
 pub(crate) struct Stream<'a> {
-    tcp: TcpStream,
-    tls: Option<Tls<'a>>,
-    /// The bytes that were sent and received on the network.
-    pub(crate) traffic: (u64, u64),
-}
-
-struct Tls<'a> {
-    client: Client<'a, 'a>,
+    link: Link<'a, Tcp>,
     security: Software<LinuxEntropy>,
     start: Instant,
-    /// Bytes from the network that wait for room.
-    received: Vec<u8>,
 }
 
-impl Tls<'_> {
-    fn now(&self) -> Now {
-        let date = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        Now {
-            uptime_ms: self.start.elapsed().as_millis() as u64,
-            date: date.map(|since| UnixTime(since.as_secs() as i64)),
-        }
-    }
+/// The network below.
+struct Tcp {
+    stream: TcpStream,
+    deadline: Instant,
+    /// The bytes that were sent and received.
+    traffic: (u64, u64),
 }
 
 impl<'a> Stream<'a> {
     /// A connection without TLS.
     pub(crate) fn plain(tcp: TcpStream) -> Self {
-        Self { tcp, tls: None, traffic: (0, 0) }
+        let start = Instant::now();
+        Self::new(Link::plain(Tcp::new(tcp, start)), start)
     }
 
-    /// A connection over TLS, whose handshake is done by `deadline`.
+    /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`.
     ///
     /// # Errors
     /// [`Failure`]: the server proves nothing that is trusted, or breaks off.
@@ -129,35 +118,33 @@ impl<'a> Stream<'a> {
         start: Instant,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let security = Software::new(LinuxEntropy);
-        let tls = Tls { client, security, start, received: Vec::new() };
-        let mut stream = Self { tcp, tls: Some(tls), traffic: (0, 0) };
-        while stream.tls.as_ref().is_some_and(|tls| !tls.client.is_connected()) {
-            stream.step(deadline, &mut Vec::new())?;
-        }
+        let mut stream = Self::new(Link::secure(Tcp::new(tcp, deadline), client), start);
+        let Self { link, security, .. } = &mut stream;
+        // The network waits, so that it comes to an end either way.
+        while !link.connect(security, || now(start))? {}
         Ok(stream)
+    }
+
+    fn new(link: Link<'a, Tcp>, start: Instant) -> Self {
+        Self { link, security: Software::new(LinuxEntropy), start }
+    }
+
+    /// The bytes that were sent and received on the network.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        self.link.network().traffic
     }
 
     /// Sends all of `bytes` by `deadline`.
     ///
     /// # Errors
     /// [`Failure`].
-    pub(crate) fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> Result<(), Failure> {
-        if self.tls.is_none() {
-            return self.write(bytes, deadline);
+    pub(crate) fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), Failure> {
+        self.link.network_mut().deadline = deadline;
+        let sent = self.link.send(&mut self.security, bytes)?;
+        if sent < bytes.len() {
+            return Err(Failure::new(NoResult::Unreachable, "the connection takes no more"));
         }
-        loop {
-            self.flush(deadline)?;
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let Some(tls) = &mut self.tls else { return Ok(()) };
-            let sent = tls.client.send(&mut tls.security, bytes).map_err(Failure::of_tls)?;
-            bytes = &bytes[sent..];
-            if sent == 0 && tls.client.output().is_empty() {
-                return Err(Failure::new(NoResult::Unreachable, "the connection takes no more"));
-            }
-        }
+        Ok(())
     }
 
     /// Appends what comes next to `into`, and returns whether the server may send more.
@@ -169,100 +156,57 @@ impl<'a> Stream<'a> {
         into: &mut Vec<u8>,
         deadline: Instant,
     ) -> Result<bool, Failure> {
-        if self.tls.is_none() {
-            let bytes = self.read(deadline)?;
-            into.extend(&bytes);
-            return Ok(!bytes.is_empty());
-        }
-        let before = into.len();
-        while into.len() == before {
-            if !self.step(deadline, into)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.link.network_mut().deadline = deadline;
+        let (start, before) = (self.start, into.len());
+        into.resize(before + CHUNK_BYTES, 0);
+        let room = into.get_mut(before..).unwrap_or_default();
+        let received = self.link.receive(&mut self.security, || now(start), room);
+        let length = if let Ok(Received::Bytes(length)) = received { length } else { 0 };
+        into.truncate(before + length);
+        Ok(received? != Received::End)
     }
+}
 
-    /// Moves TLS on by one event or one read. Returns whether the server may send more.
-    fn step(&mut self, deadline: Instant, into: &mut Vec<u8>) -> Result<bool, Failure> {
-        let Some(tls) = &mut self.tls else { return Ok(false) };
-        let now = tls.now();
-        let event = tls.client.poll(&mut tls.security, &now);
-        if event.is_err() {
-            // The alert tells the server why.
-            let _ = self.flush(deadline);
-        }
-        match event.map_err(Failure::of_tls)? {
-            Event::Certificate | Event::Connected | Event::Ticket => {}
-            Event::Data => {
-                let Some(tls) = &mut self.tls else { return Ok(false) };
-                let data = tls.client.data();
-                let length = data.len();
-                into.extend_from_slice(data);
-                tls.client.consume(length);
-            }
-            Event::PeerClosed => return Ok(false),
-            Event::Idle => {
-                self.flush(deadline)?;
-                let is_fed = self.tls.as_mut().is_some_and(|tls| {
-                    let fed = tls.client.feed(&tls.received);
-                    tls.received.drain(..fed);
-                    fed > 0
-                });
-                if !is_fed {
-                    let bytes = self.read(deadline)?;
-                    let Some(tls) = &mut self.tls else { return Ok(false) };
-                    if bytes.is_empty() {
-                        let ended = tls.client.end_of_input(&mut tls.security);
-                        ended.map_err(Failure::of_tls)?;
-                        return Ok(false);
-                    }
-                    tls.received.extend(bytes);
-                }
-            }
-        }
-        Ok(true)
+/// The time, as TLS needs it, on a clock that began at `start`.
+fn now(start: Instant) -> Now {
+    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
+}
+
+impl Tcp {
+    fn new(stream: TcpStream, deadline: Instant) -> Self {
+        Self { stream, deadline, traffic: (0, 0) }
     }
+}
 
-    /// Sends what TLS made.
-    fn flush(&mut self, deadline: Instant) -> Result<(), Failure> {
+/// It waits until the deadline.
+impl Network for Tcp {
+    type Error = Failure;
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         loop {
-            let Some(tls) = &mut self.tls else { return Ok(()) };
-            let output = tls.client.output().to_vec();
-            if output.is_empty() {
-                return Ok(());
-            }
-            tls.client.sent(output.len());
-            self.write(&output, deadline)?;
-        }
-    }
-
-    fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> Result<(), Failure> {
-        while !bytes.is_empty() {
-            self.tcp.set_write_timeout(Some(left_until(deadline)?)).map_err(Failure::of_io)?;
-            match self.tcp.write(bytes) {
+            let left = left_until(self.deadline)?;
+            self.stream.set_write_timeout(Some(left)).map_err(Failure::of_io)?;
+            match self.stream.write(bytes) {
                 Ok(0) => return Err(Failure::of_io(ErrorKind::WriteZero.into())),
                 Ok(sent) => {
                     self.traffic.0 += sent as u64;
-                    bytes = &bytes[sent..];
+                    return Ok(sent);
                 }
                 Err(error) if is_patience(&error) => {}
                 Err(error) => return Err(Failure::of_io(error)),
             }
         }
-        Ok(())
     }
 
-    /// Bytes from the network; none at its end.
-    fn read(&mut self, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        let mut chunk = vec![0; CHUNK_BYTES];
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
         loop {
-            self.tcp.set_read_timeout(Some(left_until(deadline)?)).map_err(Failure::of_io)?;
-            match self.tcp.read(&mut chunk) {
+            let left = left_until(self.deadline)?;
+            self.stream.set_read_timeout(Some(left)).map_err(Failure::of_io)?;
+            match self.stream.read(into) {
+                Ok(0) => return Ok(Received::End),
                 Ok(length) => {
                     self.traffic.1 += length as u64;
-                    chunk.truncate(length);
-                    return Ok(chunk);
+                    return Ok(Received::Bytes(length));
                 }
                 Err(error) if is_patience(&error) => {}
                 Err(error) => return Err(Failure::of_io(error)),

@@ -253,11 +253,11 @@ impl<E: FnMut(Visited)> Worker<E> {
         errand: Errand,
         is_fresh: bool,
     ) -> Result<Answered, Option<Box<Errand>>> {
-        let before = if is_fresh { (0, 0) } else { stream.traffic };
+        let before = if is_fresh { (0, 0) } else { stream.traffic() };
         let mut received = Vec::new();
         let asked = ask(stream, &errand, &mut received);
         let moved = |stream: &Stream<'_>, errand: &Errand| {
-            let (sent, taken) = stream.traffic;
+            let (sent, taken) = stream.traffic();
             (errand.traffic.0 + sent - before.0, errand.traffic.1 + taken - before.1)
         };
         let head = match asked {
@@ -301,11 +301,11 @@ impl<E: FnMut(Visited)> Worker<E> {
 
     /// Tells the machine the next part of a body, and returns whether the connection is still of use.
     fn more(&mut self, stream: &mut Stream<'_>, rest: &mut Rest, job: &Job) -> bool {
-        let before = stream.traffic;
+        let before = stream.traffic();
         let mut part = Vec::new();
         let until = Until { deadline: job.deadline, told_at: None };
         let taken = fill(stream, rest, &mut part, PARAMETER_BYTES_MAX, &until);
-        let traffic = (stream.traffic.0 - before.0, stream.traffic.1 - before.1);
+        let traffic = (stream.traffic().0 - before.0, stream.traffic().1 - before.1);
         match taken {
             Ok(()) => {
                 let result = Ok((!part.is_empty()).then_some(part));

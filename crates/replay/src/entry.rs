@@ -9,7 +9,7 @@ use tenure_kernel::{CallId, Visited};
 use tenure_mesh::NodeId;
 use tenure_node::{Input, Moment, Outlet, Output, Taken};
 use tenure_wire::control::Function;
-use tenure_wire::{Address, NoResult};
+use tenure_wire::{Address, NoResult, Topic};
 
 /// The start of a record. Its last byte is the version of the entries behind it.
 pub(crate) const MAGIC: [u8; 8] = *b"tenurtp\x01";
@@ -85,6 +85,8 @@ pub(crate) enum Noted<'a> {
     FallAsleep,
     Neighbour(Address),
     Visited { id: u32, result: Result<Option<Vec<u8>>, u8>, words: Vec<u8>, traffic: (u64, u64) },
+    Event { topic: Topic, payload: &'a [u8] },
+    Remark { level: &'a str, message: &'a str },
 }
 
 impl<'a> Noted<'a> {
@@ -110,6 +112,8 @@ impl<'a> Noted<'a> {
                 let result = result.clone().map_err(NoResult::code);
                 Self::Visited { id: id.0, result, words: words.clone(), traffic: *traffic }
             }
+            Input::Event { topic, payload } => Self::Event { topic: topic.clone(), payload },
+            Input::Remark { level, message } => Self::Remark { level: level.as_str(), message },
         })
     }
 
@@ -135,6 +139,10 @@ impl<'a> Noted<'a> {
                 let result = result.map_err(|code| NoResult::from_code(code, Duration::ZERO));
                 Input::Visited(Visited { id: CallId(id), result, words, traffic })
             }
+            Self::Event { topic, payload } => Input::Event { topic, payload },
+            Self::Remark { level, message } => {
+                Input::Remark { level: level.parse().ok()?, message }
+            }
         })
     }
 }
@@ -148,6 +156,7 @@ pub(crate) enum NotedOutlet {
     Restart,
     Bedtime,
     Visits,
+    Events,
 }
 
 impl NotedOutlet {
@@ -161,6 +170,7 @@ impl NotedOutlet {
             Outlet::Restart => Self::Restart,
             Outlet::Bedtime => Self::Bedtime,
             Outlet::Visits => Self::Visits,
+            Outlet::Events => Self::Events,
         })
     }
 
@@ -172,6 +182,7 @@ impl NotedOutlet {
             Self::Restart => Outlet::Restart,
             Self::Bedtime => Outlet::Bedtime,
             Self::Visits => Outlet::Visits,
+            Self::Events => Outlet::Events,
         }
     }
 }

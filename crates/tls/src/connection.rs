@@ -1,5 +1,7 @@
 //! The common part of both ends of a connection: bytes in, bytes out, data, keys, the end.
 
+use core::time::Duration;
+
 use tenure_crypto::{Group, HashValue, Security, SignatureAlgorithm};
 
 use crate::certificates::{CertificateReader, Reading};
@@ -31,6 +33,16 @@ pub struct Now {
     pub uptime_ms: u64,
     /// The date, for certificates; none if this device doesn't know it.
     pub date: Option<UnixTime>,
+}
+
+impl Now {
+    /// `uptime` on a clock that never goes back, and how long ago 1970 began, if that is known.
+    pub fn new(uptime: Duration, since_1970: Option<Duration>) -> Self {
+        Self {
+            uptime_ms: uptime.as_millis() as u64,
+            date: since_1970.map(|since| UnixTime(since.as_secs() as i64)),
+        }
+    }
 }
 
 /// The result of [`Connection::poll`].

@@ -12,3 +12,5 @@ pub const WHILE_SERVING: &str = "while serving";
 pub const LISTENING_AT: &str = "listening at";
 /// Before the address at which browsers get machines' pages.
 pub const PAGES_LISTEN_ON: &str = "pages listen on";
+/// Before the address at which clients of CoAP reach machines.
+pub const COAP_LISTENS_ON: &str = "CoAP listens on";

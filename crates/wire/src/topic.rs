@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,18 @@ impl TopicPattern {
             (Self::Below(parent), Self::Below(other)) => parent == other || other.is_below(parent),
             _ => false,
         }
+    }
+
+    /// The fewest of `patterns` that mean all that they mean together, so that each event comes once.
+    pub fn fewest<'a>(patterns: impl IntoIterator<Item = &'a Self>) -> Vec<Self> {
+        let mut fewest: Vec<Self> = Vec::new();
+        for pattern in patterns {
+            if !fewest.iter().any(|known| known.covers(pattern)) {
+                fewest.retain(|known| !pattern.covers(known));
+                fewest.push(pattern.clone());
+            }
+        }
+        fewest
     }
 }
 

@@ -1,6 +1,7 @@
 //! The processes of the demo, started with one another's addresses and ended with the demo.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use tenure_testbed::patience;
+use tenure_testbed::{find_server, patience};
 use tenure_wire::console::{IN_MESH, LISTED, LISTENING_AT, LISTENS_ON, PAGES_LISTEN_ON};
 
 use super::{page, prompt};
@@ -22,8 +23,8 @@ pub(super) struct Cast {
     tenure: PathBuf,
     // Dropped in this order: processes end before their folder goes.
     hub: Option<Player>,
-    /// The server outside.
-    server: Option<Player>,
+    /// The servers outside.
+    servers: Vec<Player>,
     devices: Vec<Device>,
     folder: tempfile::TempDir,
 }
@@ -51,7 +52,7 @@ impl Cast {
             tenure: tenure.to_path_buf(),
             folder,
             hub: None,
-            server: None,
+            servers: Vec::new(),
             devices: Vec::new(),
         })
     }
@@ -174,11 +175,13 @@ impl Cast {
             command.args(["--device", &device.address]);
         }
         println!("{}", paint::stdout().good(prompt(&command)));
-        let printed = process::capture(&mut command)?.trim().to_string();
-        if !printed.is_empty() {
-            println!("{printed}");
-        }
-        Ok(printed)
+        show_printed(&mut command)
+    }
+
+    /// Runs somebody else's command and shows it with what it prints.
+    pub(super) fn show_other(&self, command: &mut Command) -> Result<String> {
+        println!("{}", paint::stdout().good(format!("$ {}", process::show(command))));
+        show_printed(command)
     }
 
     /// Lets everything run, and tells how to look at it, until Ctrl-C.
@@ -203,18 +206,36 @@ impl Cast {
         let mut command = self.command(&["tls", "serve", "--www", "--listen", "127.0.0.1:0"]);
         command.arg("--cert").arg(certificate.with_extension("pem"));
         command.arg("--key").arg(certificate.with_extension("key"));
-        let server =
-            self.server.insert(Player::start_saying(&mut command, "server", LISTENING_AT)?);
-        server.place_after(LISTENING_AT)
+        let server = Player::start_saying(&mut command, "server", LISTENING_AT)?;
+        let address = server.place_after(LISTENING_AT)?;
+        self.servers.push(server);
+        Ok(address)
     }
 
-    /// Starts a device whose machines may reach servers that the authority in this file vouches for, and gives it with the
-    /// address of its machines' pages.
-    pub(super) fn start_porch(&mut self, authority: &Path) -> Result<(Device, String)> {
+    /// Starts Mosquitto in `folder`, and gives its port.
+    pub(super) fn start_broker(&mut self, folder: &Path) -> Result<String> {
+        // It can't be asked for any port that is free, so that one is looked for.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.context("no port is free for a broker")?.port().to_string();
+        let configuration = folder.join("mosquitto.conf");
+        let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\nlog_dest stderr\n");
+        std::fs::write(&configuration, text).context("cannot write the broker's configuration")?;
+        let program = find_server("mosquitto").context("there is no Mosquitto here")?;
+        // Its standard output would come in blocks of 4 KB.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" -c mosquitto.conf 2>&1"]).arg(program).current_dir(folder);
+        self.servers.push(Player::start_saying(&mut command, "broker", "running")?);
+        Ok(port)
+    }
+
+    /// Starts a device with these options, each with its file, and gives it with the address of its machines' pages.
+    pub(super) fn start_porch(&mut self, options: &[(&str, PathBuf)]) -> Result<(Device, String)> {
         let name = "porch";
         let mut command = self.command(&["device", "--listen", "127.0.0.1:0"]);
-        command.args(["--pages", "127.0.0.1:0", "--reach-ca"]).arg(authority);
-        command.arg("--data").arg(self.folder.path().join(name));
+        command.args(["--pages", "127.0.0.1:0", "--data"]).arg(self.folder.path().join(name));
+        for (option, file) in options {
+            command.arg(option).arg(file);
+        }
         let mut player = Player::start(&mut command, name)?;
         player.wait_for(PAGES_LISTEN_ON)?;
         let pages = player.place_after(PAGES_LISTEN_ON)?;
@@ -269,6 +290,15 @@ impl Cast {
     fn package(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.tenure"))
     }
+}
+
+/// Runs a command, and shows and gives what it prints.
+fn show_printed(command: &mut Command) -> Result<String> {
+    let printed = process::capture(command)?.trim().to_string();
+    if !printed.is_empty() {
+        println!("{printed}");
+    }
+    Ok(printed)
 }
 
 impl Device {

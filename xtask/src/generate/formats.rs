@@ -44,7 +44,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version), frozen: Some(frozen) }
 }
 
-const FORMATS: [Format; 35] = [
+const FORMATS: [Format; 36] = [
     marked(
         "package",
         "file, flash",
@@ -294,6 +294,14 @@ const FORMATS: [Format; 35] = [
         "const MAGIC: [u8; 8] = ",
         "crates/boot/tests/frozen/header",
     ),
+    Format {
+        name: "queue of a bridge",
+        lies: "file, of SQLite",
+        file: "crates/bridge/src/store.rs",
+        magic: None,
+        version: Some("const VERSION: i32 = "),
+        frozen: None,
+    },
 ];
 
 /// Constants that look like a format's and are another's: of UF2, of WebAssembly, of TLS, of a tool.

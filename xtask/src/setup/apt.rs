@@ -46,8 +46,14 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 .map(String::from)
                 .chain(absent("npm", "npm"))
                 .collect(),
-            Need::Clients => super::CLIENTS.map(String::from).to_vec(),
+            Need::Clients => super::CLIENTS
+                .map(|(_, package)| package)
+                .into_iter()
+                .chain(["python3-pip"])
+                .map(String::from)
+                .collect(),
             Need::Servers => vec!["nginx-light".into()],
+            Need::Broker => ["mosquitto", "mosquitto-clients"].map(String::from).to_vec(),
             Need::OpenSsl => vec!["openssl".into()],
             Need::TlsPeers => {
                 ["gnutls-bin", "libnss3-tools", "libwolfssl-dev", "golang-go", "gcc", "python3-pip"]

@@ -1,10 +1,13 @@
 //! `tenure device`: a device as a process.
 
+mod bridging;
+mod coap;
 mod pages;
 mod predecessor;
 mod reaching;
 mod servers;
 mod settings;
+mod visited;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -28,7 +31,7 @@ use tenure_wire::LogLevel;
 use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Label, Name, PublicKey};
+use tenure_wire::{Address, Label, Name, PublicKey, TopicPattern};
 
 use crate::device::deep_sleep;
 use crate::device::link;
@@ -44,6 +47,8 @@ use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::clock::parse_span;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use bridging::Bridging;
+use coap::DeviceCoap;
 use pages::DevicePages;
 use reaching::Reaching;
 use settings::{Settings, Start, settings};
@@ -80,6 +85,13 @@ pub struct Arguments {
     /// Serve the pages of the device's machines to browsers there, as in --pages 0.0.0.0:8080; see `tenure pages`.
     #[arg(long, value_name = "ADDR")]
     pages: Option<SocketAddr>,
+    /// Let clients of CoAP call the device's machines there, as far as their leases let anybody, as in --coap 0.0.0.0; by
+    /// default at 127.0.0.1, and at port 5683.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1")]
+    coap: Option<String>,
+    /// Let these clients observe the events of topics, as of door.front or room.*; by default of none.
+    #[arg(long, value_name = "TOPICS", requires = "coap")]
+    coap_events: Vec<TopicPattern>,
     /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
@@ -130,6 +142,9 @@ pub struct Arguments {
     /// (`certificate`, `key`); by default as the last time.
     #[arg(long, value_name = "FILE")]
     reach_servers: Option<PathBuf>,
+    /// Bridge topics to a broker of MQTT 5 and back, as the rules in this file say.
+    #[arg(long, value_name = "FILE")]
+    bridge: Option<PathBuf>,
     #[command(flatten)]
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
@@ -180,7 +195,13 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
-    let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
+    let bridge = arguments.bridge.as_deref();
+    let bridge = bridge.map(|path| bridging::load(path, &settings.name)).transpose()?;
+    let bridged = bridge.as_ref().map(|bridge| bridge.rules.patterns()).unwrap_or_default();
+    let bridged = coap::heard(&bridged, &arguments.coap_events)?;
+    let coap = arguments.coap.as_deref();
+    let coap = coap.map(|text| address_of(text, tenure_coap::PORT)).transpose()?;
+    let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None, bridged };
     start.config(registry)?;
     let Settings { reach_authorities, reach_servers, .. } = &start.settings;
     let reaching = Reaching::new(reach_authorities.clone(), reach_servers.as_deref())?;
@@ -217,6 +238,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         device.enter_mesh(link, &home, output)?;
     }
     device.reaching = Some(reaching);
+    device.bridging = bridge.map(|bridge| Bridging::start(bridge, &arguments.data)).transpose()?;
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::device::peripherals::load(path)?)?;
     }
@@ -228,6 +250,9 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     device.announce(output);
     if let Some(listen) = arguments.pages {
         device.serve_pages(listen, output)?;
+    }
+    if let Some(listen) = coap {
+        device.serve_coap(listen, arguments.coap_events.clone(), output)?;
     }
     let watchdog = Watchdog::set(&arguments.data.join(WATCHDOG), WATCHDOG_PERIOD);
     device.node().use_retained(Box::new(watchdog.retained()));
@@ -279,7 +304,10 @@ pub struct Running {
     discovery: Option<Discovery>,
     /// The way to servers outside, if machines have one.
     reaching: Option<Reaching>,
+    /// The way to a broker, if topics are bridged.
+    bridging: Option<Bridging>,
     pages: Option<DevicePages>,
+    coap: Option<DeviceCoap>,
     /// Where the device keeps its files.
     folder: PathBuf,
     /// The first machine that has failed, and the first that has logged an error.
@@ -328,7 +356,8 @@ impl Running {
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
-        let (mesh, discovery, reaching, pages) = (None, None, None, None);
+        let (mesh, discovery, reaching, bridging) = (None, None, None, None);
+        let (pages, coap) = (None, None);
         let (failed, complained) = (None, None);
         Ok(Self {
             node,
@@ -341,7 +370,9 @@ impl Running {
             mesh,
             discovery,
             reaching,
+            bridging,
             pages,
+            coap,
             folder,
             failed,
             complained,
@@ -404,6 +435,20 @@ impl Running {
         Ok(())
     }
 
+    /// Serves its machines, and the events of these topics, to clients of CoAP.
+    fn serve_coap(
+        &mut self,
+        listen: SocketAddr,
+        events: Vec<TopicPattern>,
+        output: &Output,
+    ) -> anyhow::Result<()> {
+        let device = (self.node.node().name(), self.link.address());
+        let mut coap = DeviceCoap::serve(listen, events, &self.folder, device, output)?;
+        coap.update(self.node.node());
+        self.coap = Some(coap);
+        Ok(())
+    }
+
     /// Whether it is time to sleep.
     fn bedtime(&mut self) -> Option<Bedtime> {
         self.node.bedtime()
@@ -436,7 +481,9 @@ impl Running {
             mesh,
             mut discovery,
             reaching,
+            bridging,
             pages,
+            coap,
             folder,
             failed,
             complained,
@@ -465,7 +512,9 @@ impl Running {
             mesh,
             discovery,
             reaching,
+            bridging,
             pages,
+            coap,
             folder,
             failed,
             complained,
@@ -559,6 +608,9 @@ impl Running {
         if let Some(reaching) = &mut self.reaching {
             reaching.receive(&mut moment, &mut self.node);
         }
+        if let Some(bridging) = &mut self.bridging {
+            bridging.receive(&mut moment, &mut self.node);
+        }
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }
@@ -572,9 +624,13 @@ impl Running {
         if let Some(pages) = &self.pages {
             pages.update(self.node.node());
         }
+        if let Some(coap) = &mut self.coap {
+            coap.update(self.node.node());
+        }
         if let Some(reaching) = &mut self.reaching {
             reaching.transmit(self.clock.now(), &mut self.node);
         }
+        self.carry_events();
         while let Some(notice) = self.node.notice() {
             if let Notice::Log(line) = &notice {
                 let level = line.level.parse().unwrap_or(LogLevel::Fault);
@@ -593,6 +649,21 @@ impl Running {
             tell_of_failure(tape, output);
         }
         Ok(wake)
+    }
+
+    /// Hands over what machines and peripherals have published to those who carry it further.
+    fn carry_events(&mut self) {
+        if self.coap.is_none() && self.bridging.is_none() {
+            return;
+        }
+        while let Some((topic, payload)) = self.node.event() {
+            if let Some(coap) = &self.coap {
+                coap.event(&topic, &payload);
+            }
+            if let Some(bridging) = &self.bridging {
+                bridging.publish(topic, payload);
+            }
+        }
     }
 
     /// Waits until there is more to do, but not for longer than a nap.
@@ -618,6 +689,7 @@ impl Running {
         };
         let mut sockets: Vec<&dyn AsFd> = vec![&self.link];
         sockets.extend(self.reaching.as_ref().map(|reaching| reaching as &dyn AsFd));
+        sockets.extend(self.bridging.as_ref().map(|bridging| bridging as &dyn AsFd));
         match &self.mesh {
             Some(mesh) => mesh.wait(&sockets, span)?,
             None => drop(wait_any(&sockets, span)?),

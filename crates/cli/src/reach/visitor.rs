@@ -61,9 +61,16 @@ type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
 struct Call {
     route: Route,
-    request: Vec<u8>,
+    asked: Asked,
     end: Instant,
     reply: oneshot::Sender<Outcome>,
+}
+
+/// The function that a visitor calls, and the parameter.
+#[derive(Clone)]
+struct Asked {
+    function: String,
+    parameter: Option<Vec<u8>>,
 }
 
 enum Search {
@@ -123,12 +130,12 @@ impl Visitor {
         &self,
         machine: &Target,
         route: &Route,
-        request: &[u8],
+        asked: &Asked,
         end: Instant,
     ) -> Result<Outcome, NoPage> {
         loop {
             let (reply, mut done) = oneshot::channel();
-            let call = Call { route: route.clone(), request: request.to_vec(), end, reply };
+            let call = Call { route: route.clone(), asked: asked.clone(), end, reply };
             self.calls.send(call).map_err(|_| NoPage::Failed(NoResult::Device))?;
             // One byte that waits already wakes it as well.
             let _ = (&*self.waker).write(&[0]);
@@ -154,18 +161,22 @@ impl Visitor {
             }
         }
     }
-}
 
-impl Visits for Visitor {
-    async fn call(
+    /// Calls a function of `machine`, and waits for its result until `end`.
+    ///
+    /// # Errors
+    /// There is no result.
+    pub async fn call_function(
         &self,
         machine: Target,
-        request: Vec<u8>,
+        function: String,
+        parameter: Option<Vec<u8>>,
         end: Instant,
     ) -> Result<Option<Vec<u8>>, NoPage> {
+        let asked = Asked { function, parameter };
         loop {
             let (route, was_known) = self.way(&machine).await?;
-            let reason = match self.call_at(&machine, &route, &request, end).await? {
+            let reason = match self.call_at(&machine, &route, &asked, end).await? {
                 Ok(result) => return Ok(result),
                 Err(reason) => reason,
             };
@@ -182,6 +193,17 @@ impl Visits for Visitor {
                 return Err(NoPage::Failed(reason));
             }
         }
+    }
+}
+
+impl Visits for Visitor {
+    async fn call(
+        &self,
+        machine: Target,
+        request: Vec<u8>,
+        end: Instant,
+    ) -> Result<Option<Vec<u8>>, NoPage> {
+        self.call_function(machine, tenure_pages::FUNCTION.into(), Some(request), end).await
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, NoPage> {
@@ -351,8 +373,8 @@ impl Caller {
             };
             let now = self.clock.now();
             let outgoing = OutgoingCall {
-                function: tenure_pages::FUNCTION.into(),
-                parameter: Some(call.request),
+                function: call.asked.function,
+                parameter: call.asked.parameter,
                 deadline: now + call.end.saturating_duration_since(Instant::now()),
                 attempts: ATTEMPTS,
             };

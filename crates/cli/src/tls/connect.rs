@@ -78,11 +78,8 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let (host, port) = split_host(&arguments.server)?;
     let name = arguments.sni.as_deref().unwrap_or(host);
-    let server_name = match name.parse() {
-        Ok(IpAddr::V4(address)) => ServerName::Ipv4(address.octets()),
-        Ok(IpAddr::V6(address)) => ServerName::Ipv6(address.octets()),
-        Err(_) => ServerName::Dns(name),
-    };
+    let server_name =
+        name.parse::<IpAddr>().map_or(ServerName::Dns(name), |address| address.into());
     let offers = &arguments.offers;
     let external = offers.external_key()?;
     let pins = arguments.pins.iter().map(|path| files::public_key(path));

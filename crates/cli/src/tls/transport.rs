@@ -8,15 +8,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use tenure_tls::Now;
-use tenure_tls::x509::UnixTime;
 
 /// The time, as a connection needs it, on a clock that begins at `start`.
 pub(super) fn now(start: Instant) -> Now {
-    let date = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-    Now {
-        uptime_ms: start.elapsed().as_millis() as u64,
-        date: date.map(|since| UnixTime(since.as_secs() as i64)),
-    }
+    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
 }
 
 /// Sends as much of `output` as goes through at once, and returns how much that was.

@@ -29,6 +29,8 @@ pub(crate) const CORTEX_M: Board = Board { name: "qemu-cortex-m", planted: None 
 const UNCHECKED_CORTEX_M: Board = Board { planted: Some("unchecked_memory"), ..CORTEX_M };
 /// On serial lines alone.
 pub(crate) const LEAF: Board = Board { name: "qemu-leaf", planted: None };
+/// With 32 KB of RAM, on Ethernet; no node.
+pub(crate) const PUBLISHER: Board = Board { name: "qemu-publisher", planted: None };
 const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", planted: None };
 
 /// The board's firmware, built once.

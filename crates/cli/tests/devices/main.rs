@@ -3,7 +3,9 @@
 mod addresses;
 mod at_once;
 mod boards;
+mod bridge;
 mod browser;
+mod coap;
 mod commands;
 mod compiled;
 mod discovery;
@@ -30,6 +32,7 @@ mod pages;
 mod peers;
 mod pinning;
 mod power;
+mod publisher;
 mod receipts;
 mod rollouts;
 mod secrets;

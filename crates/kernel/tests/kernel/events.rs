@@ -285,3 +285,30 @@ fn it_takes_a_grant_to_publish_to_subscribe_and_to_command() {
         assert_eq!(device.kernel.events().subscriptions().count(), subscriptions);
     }
 }
+
+#[cfg(feature = "bridge")]
+#[test]
+fn event_of_the_bridge_comes_to_everybody_else() {
+    let mut device = Device::new();
+    device.install("hears", &handler(0, 4));
+    let publisher = device.install("publisher", PUBLISHER);
+    device.settle(100);
+    device.kernel.events_mut().bridge(&["door.*".parse().unwrap()]).unwrap();
+    let told = tenure_kernel::Bridged { topic: &topic("door.front"), payload: b"told" };
+    let published = told.publish(&mut device.kernel).unwrap();
+    assert_eq!((published.queued, published.dropped), (1, 0));
+    device.settle(100);
+    assert!(device.logged("hears door.front told 0"), "{:?}", device.log);
+    assert_eq!(device.kernel.events_mut().bridged(), None);
+
+    device.call(publisher, "publish", Some(b"open")).unwrap();
+    let bridged = device.kernel.events_mut().bridged();
+    assert_eq!(bridged, Some((topic("door.front"), b"open".to_vec())));
+    let listeners: Vec<_> =
+        device.kernel.events().subscriptions().map(|one| one.listener).collect();
+    assert!(listeners.contains(&Listener::Bridge), "{listeners:?}");
+    // Rules that changed.
+    device.kernel.events_mut().bridge(&["room.*".parse().unwrap()]).unwrap();
+    device.call(publisher, "publish", Some(b"open")).unwrap();
+    assert_eq!(device.kernel.events_mut().bridged(), None);
+}

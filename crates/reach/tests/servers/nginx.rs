@@ -7,7 +7,7 @@ use data_encoding::BASE64_MIME;
 use rcgen::KeyPair;
 use rustls::pki_types::CertificateDer;
 use tenure_reach::{ClientIdentity, Server as Known, ServerTrust, Servers};
-use tenure_testbed::{free_ipv4_address, skip_without_tool, wait_until};
+use tenure_testbed::{find_server, free_ipv4_address, skip_without_tool, wait_until};
 use tenure_wire::NoResult;
 
 use crate::harness::Device;
@@ -22,17 +22,13 @@ struct Nginx {
     _folder: tempfile::TempDir,
 }
 
-/// Debian puts it where only an administrator's shell looks.
-const PROGRAMS: [&str; 2] = ["nginx", "/usr/sbin/nginx"];
 /// A page of which nginx sends the beginning before it knows the length.
 const CHUNKED: &str = "before <!--#echo var=\"uri\" --> after\n";
 
 impl Nginx {
     /// `None` where there is no nginx.
     fn start() -> Option<Self> {
-        let runs =
-            |program: &&str| Command::new(program).arg("-v").stderr(Stdio::null()).status().is_ok();
-        let Some(program) = PROGRAMS.into_iter().find(runs) else {
+        let Some(program) = find_server("nginx") else {
             skip_without_tool("nginx (Debian: nginx-light)");
             return None;
         };

@@ -2,6 +2,8 @@
 //!
 //! Common names are never looked at.
 
+use core::net::IpAddr;
+
 use super::CertificateError;
 use super::der::{Der, implicit};
 
@@ -24,6 +26,15 @@ pub enum ServerName<'a> {
     Ipv4([u8; 4]),
     /// An IPv6 address.
     Ipv6([u8; 16]),
+}
+
+impl From<IpAddr> for ServerName<'_> {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::Ipv4(address.octets()),
+            IpAddr::V6(address) => Self::Ipv6(address.octets()),
+        }
+    }
 }
 
 impl<'a> ServerName<'a> {

@@ -149,6 +149,11 @@ impl Grants {
         topics.chain(peers).chain(names).chain(report(Right::Reach, &self.reach)).collect()
     }
 
+    /// How often the machine has published something.
+    pub fn published(&self) -> u64 {
+        self.publish.iter().map(|held| held.used).fold(0, u64::saturating_add)
+    }
+
     /// How often something was denied.
     pub fn denied(&self) -> u64 {
         self.denied

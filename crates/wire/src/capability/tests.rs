@@ -99,6 +99,7 @@ fn what_is_not_named_is_denied_and_every_answer_is_counted() {
     assert_eq!(grants.denied(), 5);
     let used: alloc::vec::Vec<u64> = grants.uses().iter().map(|one| one.used).collect();
     assert_eq!(used, [1, 2]);
+    assert_eq!(grants.published(), 1);
     assert!(Grants::new(&Capabilities::default()).uses().is_empty());
 }
 

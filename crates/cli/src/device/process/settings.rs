@@ -15,7 +15,7 @@ use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Hub, Owner, Parts};
 use tenure_protocols::plug_in::Registry;
 use tenure_replay::Tape;
-use tenure_wire::{Address, Label, LabelError, Name, PublicKey};
+use tenure_wire::{Address, Label, LabelError, Name, PublicKey, TopicPattern};
 
 use super::{Arguments, FLASH, SETTINGS, roomy_kernel};
 use crate::device::deep_sleep;
@@ -33,7 +33,7 @@ const RECORD_MODE: u32 = 0o600;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
-    name: String,
+    pub(super) name: String,
     owner_signing_key: String,
     owner_machine_key: String,
     #[serde(default = "default_policy")]
@@ -78,6 +78,9 @@ pub(crate) struct Start {
     pub(super) hub: Option<(Address, Option<PublicKey>)>,
     /// Retained memory, if the watchdog has started the device.
     pub(super) bite: Option<Vec<u8>>,
+    /// The topics whose events leave the device: to a broker, or to clients of CoAP.
+    #[serde(default)]
+    pub(super) bridged: Vec<TopicPattern>,
 }
 
 impl Start {
@@ -104,6 +107,7 @@ impl Start {
         config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
         config.shares_log = settings.log_to_hub;
         config.reaches = settings.reach.unwrap_or(true);
+        config.bridged = self.bridged.clone();
         config.log_lines_max = 4096;
         config.sleep = self.sleep.policy();
         config.hub = self.hub.clone().map(|(address, key)| Hub { address, key });

@@ -1,10 +1,16 @@
-//! A simulated ATECC608: it checks every frame, checksum and the order of what it is told, and takes its time.
+//! A simulated ATECC608, for tests and emulated boards: it checks every frame, checksum and the order of what it is told,
+//! and takes its time.
+//!
+//! It keeps its keys in the memory of a process, and so keeps nothing secret.
+
+use alloc::vec;
+use alloc::vec::Vec;
 
 use p256::ecdsa::signature::hazmat::{PrehashSigner, PrehashVerifier};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use p256::elliptic_curve::sec1::{FromSec1Point, ToSec1Point};
 use p256::{PublicKey, Sec1Point, SecretKey};
-use tenure_hal::{I2c, I2cError};
+use tenure_hal::{Entropy, I2c, I2cError};
 
 /// The chip falls asleep so long after it woke, and forgets its volatile keys.
 const WATCHDOG_US: u64 = 1_300_000;
@@ -24,7 +30,7 @@ enum State {
 
 /// A fault of the bus or the chip that a test asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// A bit of the next command is lost on the way.
     Command,
     /// A bit of the next answer is.
@@ -33,45 +39,76 @@ pub(crate) enum Fault {
     Dead,
 }
 
-pub(crate) struct Chip {
+/// A chip with no keys in its slots, alone on its bus, at the address that it leaves the factory with. `E` is where its
+/// randomness comes from.
+pub struct SimulatedChip<E> {
+    entropy: E,
     state: State,
     now_us: u64,
     answer: Vec<u8>,
     slots: [Option<SecretKey>; SLOTS],
     volatile: Option<SecretKey>,
     digest: Option<[u8; 32]>,
-    randomness: u64,
-    pub(crate) faults: Vec<Fault>,
+    /// The faults that are to happen, each once but for the last kind.
+    pub faults: Vec<Fault>,
     /// The codes of the commands that were run.
-    pub(crate) commands: Vec<u8>,
+    pub commands: Vec<u8>,
 }
 
-impl Chip {
-    pub(crate) fn new() -> Self {
+impl<E: Entropy> SimulatedChip<E> {
+    /// A chip that draws from `entropy`.
+    pub fn new(entropy: E) -> Self {
         Self {
+            entropy,
             state: State::Asleep,
             now_us: 0,
             answer: Vec::new(),
             slots: [const { None }; SLOTS],
             volatile: None,
             digest: None,
-            randomness: 1,
             faults: Vec::new(),
             commands: Vec::new(),
         }
     }
 
-    pub(crate) fn now_us(&self) -> u64 {
+    /// How long the chip has had power, in microseconds of the bus.
+    pub fn now_us(&self) -> u64 {
         self.now_us
     }
 
     /// Lets time pass on a bus that is used for other things.
-    pub(crate) fn pass_us(&mut self, us: u64) {
+    pub fn pass_us(&mut self, us: u64) {
         self.now_us += us;
     }
 
+    /// Takes its power away for a moment: what it keeps are its slots.
+    pub fn cut_power(&mut self) {
+        self.state = State::Asleep;
+        self.answer.clear();
+        (self.volatile, self.digest) = (None, None);
+    }
+
+    /// The secret key in `slot`, for whoever keeps it beyond the end of this process; a real chip tells nobody.
+    pub fn secret_of(&self, slot: usize) -> Option<[u8; 32]> {
+        Some(self.slots.get(slot)?.as_ref()?.to_bytes().into())
+    }
+
+    /// Puts the secret key of an earlier process back into `slot`; returns whether it is one.
+    pub fn restore(&mut self, slot: usize, secret: &[u8; 32]) -> bool {
+        match (self.slots.get_mut(slot), SecretKey::from_slice(secret)) {
+            (Some(place), Ok(key)) => {
+                *place = Some(key);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The public part of the key in `slot`, uncompressed.
-    pub(crate) fn public(&self, slot: usize) -> Vec<u8> {
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn public(&self, slot: usize) -> Vec<u8> {
         let key = self.slots[slot].as_ref().expect("a key");
         key.public_key().to_sec1_point(false).as_bytes().to_vec()
     }
@@ -96,16 +133,16 @@ impl Chip {
 
     fn secret(&mut self) -> SecretKey {
         loop {
-            let bytes: [u8; 32] = core::array::from_fn(|_| self.random_byte());
-            if let Ok(key) = SecretKey::from_slice(&bytes) {
+            if let Ok(key) = SecretKey::from_slice(&self.random()) {
                 return key;
             }
         }
     }
 
-    fn random_byte(&mut self) -> u8 {
-        self.randomness = self.randomness.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.randomness >> 56) as u8
+    fn random(&mut self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        self.entropy.fill(&mut bytes).expect("randomness");
+        bytes
     }
 
     /// Runs a command, and returns its answer and how long it takes.
@@ -115,9 +152,7 @@ impl Chip {
         self.commands.push(code);
         let error = |status| (vec![status], 500);
         match (code, mode, data.len()) {
-            (0x1b, 0, 0) if parameter == 0 => {
-                ((0..32).map(|_| self.random_byte()).collect(), 23_000)
-            }
+            (0x1b, 0, 0) if parameter == 0 => (self.random().to_vec(), 23_000),
             (0x16, 0x43, 32) if parameter == 0 => {
                 self.digest = data.try_into().ok();
                 (vec![0], 20_000)
@@ -188,7 +223,7 @@ fn framed(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-impl I2c for Chip {
+impl<E: Entropy> I2c for SimulatedChip<E> {
     fn write(&mut self, address: u8, bytes: &[u8]) -> Result<(), I2cError> {
         self.now_us += 25 * (1 + bytes.len() as u64);
         self.watch();

@@ -1,0 +1,523 @@
+//! The bridge's thread: waits for the device and for the broker, and carries what comes to the other side.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenure_board_linux::LinuxEntropy;
+use tenure_crypto::{Group, Software};
+use tenure_hal::Instant;
+use tenure_mqtt::{Config, Event, Kept, Message, Qos, Reason, Session};
+use tenure_tls::x509::{Anchor, parse_private_key};
+use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Now, Received, Suite, Trust};
+use tenure_wire::limits::{EVENT_BYTES_MAX, LOG_BYTES_MAX};
+use tenure_wire::{LogLevel, Topic};
+
+use crate::complaints::Complaints;
+use crate::discovery::Discovery;
+use crate::link::{Tcp, reach, server_name};
+use crate::store::Store;
+use crate::{ONLINE, Said, Settings, drain};
+
+/// The longest packet of a broker, in bytes: an event with the longest topic of MQTT that a rule may mean, and room to spare.
+const PACKET_BYTES_MAX: u32 = 16 * 1024;
+/// The most messages under way, for each direction.
+const UNDER_WAY_MAX: u16 = 32;
+/// The buffer that a connection's TLS works in, in bytes: a record, and what is sent.
+const TLS_BUFFER_BYTES: usize = 20 * 1024;
+/// The most bytes that are taken from the broker at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// How long a TLS handshake may take.
+const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// The groups of the key agreement.
+const GROUPS: &[Group] = &[Group::X25519, Group::Secp256r1];
+/// The first pause before a connection is tried again, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+const PAUSE_LAST: Duration = Duration::from_secs(60);
+/// The longest wait. The handshake's deadline is looked at in between.
+const NAP: Duration = Duration::from_secs(1);
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// The most topics that Home Assistant is told of.
+const ENTITIES_MAX: usize = 256;
+/// The thread's end of what comes from the device.
+pub(crate) struct FromDevice {
+    pub(crate) events: Receiver<(Topic, Vec<u8>)>,
+    /// Events for which there was no room.
+    pub(crate) lost: Arc<AtomicU64>,
+    pub(crate) is_over: Arc<AtomicBool>,
+    /// Readable when there is something to do.
+    pub(crate) woken: UnixStream,
+    /// Makes that readable.
+    pub(crate) waker: UnixStream,
+}
+
+/// The thread's end of what goes to the device.
+pub(crate) struct ToDevice {
+    sender: SyncSender<Said>,
+    teller: UnixStream,
+    /// The rest, for which the device has had no room yet.
+    waiting: VecDeque<Said>,
+}
+
+impl ToDevice {
+    pub(crate) fn new(sender: SyncSender<Said>, teller: UnixStream) -> Self {
+        Self { sender, teller, waiting: VecDeque::new() }
+    }
+
+    fn say(&mut self, said: Said) {
+        self.waiting.push_back(said);
+        self.hand_over();
+    }
+
+    /// Hands over what waits, as far as there is room.
+    fn hand_over(&mut self) {
+        let mut has_told = false;
+        while let Some(said) = self.waiting.pop_front() {
+            match self.sender.try_send(said) {
+                Ok(()) => has_told = true,
+                Err(TrySendError::Full(said)) => {
+                    self.waiting.push_front(said);
+                    break;
+                }
+                // The device is gone.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        if has_told {
+            // A full pipe wakes it anyhow.
+            let _ = (&self.teller).write(&[0]);
+        }
+    }
+}
+
+/// Lines that may come again and again, by kind.
+#[derive(Default)]
+struct AllComplaints {
+    /// Messages for the broker that were dropped.
+    dropped: Complaints,
+    /// Messages of the broker that can't be events.
+    refused: Complaints,
+    /// Messages that the broker doesn't take.
+    rejected: Complaints,
+    /// The file can't be written.
+    unkept: Complaints,
+}
+
+/// Why a connection ended.
+enum End {
+    /// The device wants no bridge any more.
+    Over,
+    /// In words.
+    Failed(String),
+}
+
+impl From<LinkError<std::io::Error>> for End {
+    fn from(error: LinkError<std::io::Error>) -> Self {
+        Self::Failed(match error {
+            LinkError::Network(error) => format!("the connection broke off: {error}"),
+            LinkError::Tls(_) => error.to_string(),
+        })
+    }
+}
+
+/// The thread.
+pub(crate) struct Carrier {
+    settings: Settings,
+    session: Session,
+    store: Store,
+    from_device: FromDevice,
+    to_device: ToDevice,
+    discovery: Option<Discovery>,
+    /// The entities that Home Assistant was told of on this connection.
+    announced: BTreeSet<String>,
+    /// How many dropped messages the log tells of.
+    dropped: u64,
+    complaints: AllComplaints,
+    /// Why the last connection ended, so that the log doesn't say it again and again.
+    last_failure: Option<String>,
+    /// When the broker last accepted a connection.
+    connected_at: Option<Instant>,
+    start: std::time::Instant,
+    security: Software<LinuxEntropy>,
+}
+
+impl Carrier {
+    pub(crate) fn new(
+        settings: Settings,
+        (store, kept): (Store, Kept),
+        from_device: FromDevice,
+        to_device: ToDevice,
+    ) -> Self {
+        let config = Config {
+            client_id: settings.client_id.clone(),
+            user: settings.user.clone(),
+            password: settings.password.as_ref().map(|password| password.to_vec()),
+            will: settings.will.clone(),
+            keep_alive_s: settings.keep_alive_s,
+            session_expiry_s: settings.session_expiry_s,
+            packet_bytes_max: PACKET_BYTES_MAX,
+            under_way_max: UNDER_WAY_MAX,
+            subscriptions: settings.rules.subscriptions(),
+            queue: settings.queue,
+        };
+        let discovery = settings.discovery.clone().map(|prefix| Discovery {
+            prefix,
+            device: settings.device.clone(),
+            status_topic: settings.status_topic.clone(),
+        });
+        Self {
+            session: Session::new(config, kept),
+            settings,
+            store,
+            from_device,
+            to_device,
+            discovery,
+            announced: BTreeSet::new(),
+            dropped: 0,
+            complaints: AllComplaints::default(),
+            last_failure: None,
+            connected_at: None,
+            start: std::time::Instant::now(),
+            security: Software::new(LinuxEntropy),
+        }
+    }
+
+    /// Runs until the device is over.
+    pub(crate) fn run(mut self) {
+        let mut pause = Duration::ZERO;
+        loop {
+            let Some(tcp) = self.reach_after(pause) else { return };
+            let ended = match tcp {
+                Ok(tcp) => self.speak(tcp),
+                Err(why) => End::Failed(why),
+            };
+            self.session.lost();
+            let End::Failed(why) = ended else { return };
+            // A connection that held is a reason to try again soon.
+            let held = self.connected_at.take().map_or(Duration::ZERO, |at| self.now().since(at));
+            if held > pause {
+                pause = Duration::ZERO;
+            }
+            pause = (pause * 2).clamp(PAUSE_FIRST, PAUSE_LAST);
+            self.tell_failure(why);
+        }
+    }
+
+    /// Waits for `pause`, then opens a TCP connection; serves the device meanwhile. `None` if the device is over.
+    fn reach_after(&mut self, pause: Duration) -> Option<Result<TcpStream, String>> {
+        let until = self.now() + pause;
+        let mut opening: Option<Receiver<_>> = None;
+        loop {
+            self.serve_device();
+            if self.is_over() {
+                // The queue is in its file.
+                return None;
+            }
+            match opening.as_ref().map(Receiver::try_recv) {
+                None if self.now() >= until => opening = Some(self.begin_reaching()),
+                Some(Ok(opened)) => return Some(opened),
+                Some(Err(TryRecvError::Disconnected)) => {
+                    return Some(Err("the system has no thread to connect by".into()));
+                }
+                None | Some(Err(TryRecvError::Empty)) => {}
+            }
+            let left = if opening.is_some() { NAP } else { until.since(self.now()).min(NAP) };
+            self.wait(None, left);
+        }
+    }
+
+    /// Opens a TCP connection on a thread of its own, as looking up a name waits for as long as the system does.
+    fn begin_reaching(&self) -> Receiver<Result<TcpStream, String>> {
+        let (sender, opened) = sync_channel(1);
+        let broker = self.settings.broker.clone();
+        let waker = self.from_device.waker.try_clone();
+        let reaching = move || {
+            // A bridge that is over has no use for it.
+            let _ = sender.send(reach(&broker));
+            if let Ok(mut waker) = waker {
+                let _ = waker.write(&[0]);
+            }
+        };
+        // Without a thread the sender is dropped, which is an answer.
+        let _ = std::thread::Builder::new().name("bridge-connect".into()).spawn(reaching);
+        opened
+    }
+
+    /// Speaks with the broker over a connection, until one side ends it.
+    fn speak(&mut self, tcp: TcpStream) -> End {
+        if !self.settings.broker.is_secure {
+            return self.converse(Link::plain(Tcp::new(tcp)));
+        }
+        let (host, certificates) =
+            (self.settings.broker.host.clone(), self.settings.certificates.clone());
+        let authorities = certificates.authorities.iter();
+        let anchors: Vec<Anchor<'_>> =
+            authorities.filter_map(|der| Anchor::from_certificate(der).ok()).collect();
+        let chain: Vec<&[u8]> = certificates.chain.iter().map(Vec::as_slice).collect();
+        let key = certificates.key.as_ref().map(|der| parse_private_key(der)).transpose();
+        let key = match key {
+            Ok(key) => key,
+            Err(error) => return End::Failed(format!("the own key can't be used: {error}")),
+        };
+        let config = ClientConfig {
+            server_name: server_name(&host),
+            trust: Trust::Anchors { anchors: &anchors, without_date: &[] },
+            suites: Suite::ALL,
+            groups: GROUPS,
+            application_protocols: &[],
+            identity: key.map(|key| Identity { chain: &chain, key }),
+            pre_shared_key: None,
+            early_data: false,
+            handshake_ms_max: HANDSHAKE_MS_MAX,
+        };
+        let mut buffer = vec![0; TLS_BUFFER_BYTES];
+        match Client::new(&mut buffer, &config, &time(self.start)) {
+            Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client)),
+            Err(error) => LinkError::Tls(error).into(),
+        }
+    }
+
+    fn converse(&mut self, mut link: Link<'_, Tcp>) -> End {
+        let ended = self.exchange(&mut link);
+        // The rest may tell the broker why this is over; that it gets there isn't sure.
+        let until = self.now() + GOODBYE;
+        while !self.session.output().is_empty() && link.is_connected() && self.now() < until {
+            match link.send(&mut self.security, self.session.output()) {
+                Ok(0) => self.wait(Some((link.network(), PollFlags::OUT)), GOODBYE),
+                Ok(sent) => self.session.sent(sent),
+                Err(_) => break,
+            }
+        }
+        match ended {
+            Ok(over) => over,
+            Err(end) => end,
+        }
+    }
+
+    fn exchange(&mut self, link: &mut Link<'_, Tcp>) -> Result<End, End> {
+        let (mut has_begun, mut chunk) = (false, vec![0; CHUNK_BYTES]);
+        let start = self.start;
+        loop {
+            if self.is_over() {
+                self.serve_device();
+                self.session.disconnect(self.now(), Reason::WITH_WILL);
+                return Ok(End::Over);
+            }
+            if !has_begun && link.connect(&mut self.security, || time(start))? {
+                has_begun = true;
+                self.session.connect(self.now());
+            }
+            self.serve_device();
+            self.session.poll(self.now()).map_err(|fault| End::Failed(fault.to_string()))?;
+            self.keep();
+            let sent = link.send(&mut self.security, self.session.output())?;
+            self.session.sent(sent);
+            // Before the handshake is over nothing is the session's.
+            let listens =
+                !has_begun || self.session.wants_input() && self.to_device.waiting.is_empty();
+            if listens && has_begun {
+                match link.receive(&mut self.security, || time(start), &mut chunk)? {
+                    Received::Bytes(length) => {
+                        let bytes = chunk.get(..length).unwrap_or_default();
+                        self.take_bytes(bytes)?;
+                        continue;
+                    }
+                    Received::Nothing => {}
+                    Received::End => {
+                        return Err(End::Failed("the broker closed the connection".into()));
+                    }
+                }
+            }
+            // There may be more to send.
+            if sent > 0 {
+                continue;
+            }
+            let mut flags = if listens { PollFlags::IN } else { PollFlags::empty() };
+            if link.network().is_stuck() {
+                flags |= PollFlags::OUT;
+            }
+            let due = self.session.wakes_at().map_or(NAP, |at| at.since(self.now()));
+            self.wait(Some((link.network(), flags)), due.min(NAP));
+        }
+    }
+
+    /// Takes what the broker sent.
+    fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let taken = self.session.receive(self.now(), bytes);
+        // What came before a fault counts.
+        self.take_events();
+        self.keep();
+        taken.map_err(|fault| End::Failed(fault.to_string()))
+    }
+
+    /// Takes the device's events, and hands over what waits for it.
+    fn serve_device(&mut self) {
+        drain(&mut self.from_device.woken);
+        while let Ok((topic, payload)) = self.from_device.events.try_recv() {
+            self.take_event(&topic, &payload);
+        }
+        self.keep();
+        self.to_device.hand_over();
+        let dropped = self.session.dropped() + self.from_device.lost.load(Ordering::Relaxed);
+        if dropped > self.dropped {
+            let now = self.now();
+            let line = self.complaints.dropped.line(now, || {
+                format!("the queue is full: {dropped} events in all were dropped since the start")
+            });
+            self.dropped = dropped;
+            self.complain(line);
+        }
+    }
+
+    /// Queues an event of the device for the broker, as the rules say.
+    fn take_event(&mut self, topic: &Topic, payload: &[u8]) {
+        let Self { settings, session, discovery, announced, connected_at, .. } = self;
+        for (rule, message) in settings.rules.messages(topic, payload) {
+            // While the broker is away its topics aren't told: it is told at the next event once it is there.
+            if let Some(discovery) = discovery
+                && connected_at.is_some()
+                && announced.len() < ENTITIES_MAX
+                && !announced.contains(&message.topic)
+            {
+                session.publish(discovery.of_event(rule, topic, &message.topic));
+                announced.insert(message.topic.clone());
+            }
+            session.publish(message);
+        }
+    }
+
+    /// Takes what happened at the broker.
+    fn take_events(&mut self) {
+        while let Some(event) = self.session.event() {
+            match event {
+                Event::Connected { resumed } => self.connected(resumed),
+                Event::Message(message) => self.take_message(message),
+                Event::Rejected { topic, reason } => {
+                    let now = self.now();
+                    let line = self.complaints.rejected.line(now, || {
+                        format!("the broker doesn't take a message for {topic}: {reason}")
+                    });
+                    self.complain(line);
+                }
+                Event::NotSubscribed { filter, reason } => {
+                    let why =
+                        format!("the broker doesn't take the subscription {filter}: {reason}");
+                    self.complain(Some(why));
+                }
+            }
+        }
+    }
+
+    fn connected(&mut self, resumed: bool) {
+        let Settings { broker, status_topic, rules, .. } = &self.settings;
+        let session = if resumed { "its session goes on" } else { "a new session" };
+        let queued = self.session.queued();
+        let told = format!("connected to {broker}, {session}, {queued} messages wait");
+        self.announced.clear();
+        if let Some(topic) = status_topic.clone() {
+            let (payload, qos) = (ONLINE.to_vec(), Qos::AtLeastOnce);
+            self.session.publish(Message { topic, payload, qos, retain: true });
+        }
+        if let Some(discovery) = &self.discovery {
+            let entities = rules.inward().iter().filter_map(|rule| discovery.of_command(rule));
+            entities.for_each(|entity| self.session.publish(entity));
+        }
+        self.connected_at = Some(self.now());
+        self.last_failure = None;
+        self.remark(LogLevel::Info, &told);
+    }
+
+    /// Lets a message of the broker in, as the rules say.
+    fn take_message(&mut self, message: Message) {
+        let Message { topic: name, payload, .. } = message;
+        let why = match self.settings.rules.topic_for(&name) {
+            // A subscription of before, which the broker has yet to drop.
+            Ok(None) => return,
+            Ok(Some(topic)) if payload.len() <= EVENT_BYTES_MAX => {
+                return self.to_device.say(Said::Event { topic, payload });
+            }
+            Ok(Some(_)) => format!("an event has at most {EVENT_BYTES_MAX} bytes"),
+            Err(error) => error.to_string(),
+        };
+        let now = self.now();
+        let line = self.complaints.refused.line(now, || {
+            let name: String = name.chars().take(64).collect();
+            format!("a message of the broker for {name} can't be an event: {why}")
+        });
+        self.complain(line);
+    }
+
+    /// Writes down what a restart must know.
+    fn keep(&mut self) {
+        let changes: Vec<_> = std::iter::from_fn(|| self.session.change()).collect();
+        if changes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keep(&changes) {
+            let now = self.now();
+            let line = self.complaints.unkept.line(now, || {
+                format!("{error}; what waits for the broker is lost with this process")
+            });
+            self.complain(line);
+        }
+    }
+
+    fn tell_failure(&mut self, why: String) {
+        if self.last_failure.as_ref() != Some(&why) {
+            self.remark(LogLevel::Error, &format!("{why}; trying again"));
+            self.last_failure = Some(why);
+        }
+    }
+
+    fn complain(&mut self, line: Option<String>) {
+        if let Some(line) = line {
+            self.remark(LogLevel::Error, &line);
+        }
+    }
+
+    fn remark(&mut self, level: LogLevel, line: &str) {
+        // A broker's words are one line, of a line's length.
+        let line = line.chars().map(|it| if it.is_control() { ' ' } else { it });
+        let mut message: String = "bridge: ".chars().chain(line).collect();
+        message.truncate(message.floor_char_boundary(LOG_BYTES_MAX));
+        self.to_device.say(Said::Remark { level, message });
+    }
+
+    /// Waits until the device has something, the link is as `flags` say, or the time is over.
+    fn wait(&self, link: Option<(&dyn AsFd, PollFlags)>, span: Duration) {
+        let timeout = Timespec {
+            tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: span.subsec_nanos().into(),
+        };
+        let woken: BorrowedFd<'_> = self.from_device.woken.as_fd();
+        let mut polled = vec![PollFd::from_borrowed_fd(woken, PollFlags::IN)];
+        // One that nothing is wanted of would still wake by its end.
+        let link = link.filter(|(_, flags)| !flags.is_empty());
+        polled.extend(link.map(|(link, flags)| PollFd::from_borrowed_fd(link.as_fd(), flags)));
+        if poll(&mut polled, Some(&timeout)).is_err() {
+            // Interrupted; the loop looks at everything again. Any other error must not make it spin.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.from_device.is_over.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.start.elapsed().as_micros() as u64)
+    }
+}
+
+/// The time, as TLS needs it, on a clock that began at `start`.
+fn time(start: std::time::Instant) -> Now {
+    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
+}

@@ -1,0 +1,105 @@
+//! The TCP connection to the broker, which never waits once it is there.
+
+use std::io::{Error, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use tenure_tls::x509::ServerName;
+use tenure_tls::{Network, Received};
+use tenure_wire::url::Host;
+
+use crate::Broker;
+
+/// How long one address of a name may take before the next is tried, and how many are.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const ADDRESSES_MAX: usize = 8;
+
+/// Opens a TCP connection to the broker; this waits.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(crate) fn reach(broker: &Broker) -> Result<TcpStream, String> {
+    let addresses: Vec<SocketAddr> = match &broker.host {
+        Host::Address(address) => vec![SocketAddr::new(*address, broker.port)],
+        Host::Name(name) => (name.as_str(), broker.port)
+            .to_socket_addrs()
+            .map_err(|error| format!("no address is known for {name}: {error}"))?
+            .take(ADDRESSES_MAX)
+            .collect(),
+    };
+    let mut failure = "the broker's name has no address".to_string();
+    for address in addresses {
+        let opened = TcpStream::connect_timeout(&address, CONNECT_PATIENCE).and_then(|tcp| {
+            tcp.set_nodelay(true)?;
+            tcp.set_nonblocking(true)?;
+            Ok(tcp)
+        });
+        match opened {
+            Ok(tcp) => return Ok(tcp),
+            Err(error) => failure = format!("no connection to {address}: {error}"),
+        }
+    }
+    Err(failure)
+}
+
+/// The name by which the broker's certificate is judged.
+pub(crate) fn server_name(host: &Host) -> ServerName<'_> {
+    match host {
+        Host::Name(name) => ServerName::Dns(name),
+        Host::Address(address) => ServerName::from(*address),
+    }
+}
+
+/// A TCP connection, seen by what goes through it.
+pub(crate) struct Tcp {
+    stream: TcpStream,
+    /// Whether it had no room at the last look.
+    is_stuck: bool,
+}
+
+impl Tcp {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, is_stuck: false }
+    }
+
+    /// Whether more can be sent only once the network has room.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Network for Tcp {
+    type Error = Error;
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let sent = match self.stream.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(sent) => sent,
+            Err(error) if is_patience(&error) => 0,
+            Err(error) => return Err(error),
+        };
+        self.is_stuck = sent < bytes.len();
+        Ok(sent)
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Error> {
+        match self.stream.read(into) {
+            Ok(0) => Ok(Received::End),
+            Ok(length) => Ok(Received::Bytes(length)),
+            Err(error) if is_patience(&error) => Ok(Received::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether an error only says that nothing goes through now.
+fn is_patience(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
