@@ -195,12 +195,12 @@ impl<F: Flash> PassCheck<'_, F> {
         caller: &PublicKey,
         shown: &[u8],
     ) -> Answer<(Pass, u64)> {
-        self.secrets.pay_verification(self.services, moment.now, caller)?;
+        // The statement's signature and the pass's: paid one by one, who asks again and again never has both.
+        self.secrets.pay_verifications(self.services, moment.now, (caller, 2))?;
         let (shown, tenant) = PassShown::verify(shown).map_err(refused)?;
         if shown.caller != *caller || self.services.ownership.revoked.has_tenant(&tenant) {
             return Err(refused("the pass doesn't count for who shows it"));
         }
-        self.secrets.pay_verification(self.services, moment.now, caller)?;
         let owner = &self.services.config.owner.verifying_key;
         let pass = Pass::verify(&shown.pass, owner).map_err(refused)?;
         if pass.tenant != tenant {

@@ -54,7 +54,7 @@ impl<F: Flash> Handover<'_, F> {
             return self.enrol_after_change(moment, caller, enrol.as_ref());
         }
         self.check_succession(&succession)?;
-        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
+        self.secrets.pay_verifications(self.tenancy.services, moment.now, (caller, 1))?;
         open_succession(signed).map_err(refused)?;
         let next = Owner { verifying_key: succession.next, machine: succession.next_machine };
         if let Some(enrol) = enrol {
@@ -89,7 +89,7 @@ impl<F: Flash> Handover<'_, F> {
             "the list of revoked keys",
             &signer,
         )?;
-        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
+        self.secrets.pay_verifications(self.tenancy.services, moment.now, (caller, 1))?;
         let (list, _) = Revocations::verify(bytes).map_err(refused)?;
         let in_force = self.tenancy.services.ownership.revoked.number;
         if list.number <= in_force {
@@ -155,7 +155,7 @@ impl<F: Flash> Handover<'_, F> {
         let Some(enrol) = enrol.filter(|_| !self.tenancy.services.is_enrolled()) else {
             return Ok(());
         };
-        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
+        self.secrets.pay_verifications(self.tenancy.services, moment.now, (caller, 1))?;
         self.take_enrolment(moment, enrol.clone())
     }
 

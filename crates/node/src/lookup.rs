@@ -279,10 +279,12 @@ impl Lookup {
     pub(crate) fn hear(&mut self, stack: &mut MeshStack, now: Instant, from: NodeId, word: &[u8]) {
         match decode::<Word>(word) {
             Some((Word::Absent { mark }, [])) => self.hear_absent(now, from, mark),
-            Some((Word::Sought(question), [])) if self.fence.pay(now, &from).is_ok() => {
+            Some((Word::Sought(question), [])) if self.fence.pay(now, &from, 1).is_ok() => {
                 answer(stack, now, from, question);
             }
-            Some((Word::Keep { passes, turn }, record)) if self.fence.pay(now, &from).is_ok() => {
+            Some((Word::Keep { passes, turn }, record))
+                if self.fence.pay(now, &from, 1).is_ok() =>
+            {
                 keep(stack, now, (passes, turn), record);
             }
             // A word of another version of this, or a source that says too much.

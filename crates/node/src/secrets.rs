@@ -75,7 +75,7 @@ impl Secrets {
         (caller, bytes): (&PublicKey, &[u8]),
     ) -> Answer<()> {
         check_tenant(services, SecretChange::signer(bytes))?;
-        self.pay_verification(services, moment.now, caller)?;
+        self.pay_verifications(services, moment.now, (caller, 1))?;
         let (change, tenant) = SecretChange::verify(bytes).map_err(refused)?;
         if change.device != services.identity.verifying_key() {
             return Err(ControlError::Refused("the secret is for another device".to_string()));
@@ -103,7 +103,7 @@ impl Secrets {
             None => None,
             Some(value) => Some(seal(services, moment.entropy, &tenant, &change, value)?),
         };
-        self.changes.pay(moment.now, &tenant).map_err(|wait| {
+        self.changes.pay(moment.now, &tenant, 1).map_err(|wait| {
             let seconds = wait.as_secs().max(1);
             ControlError::Full(alloc::format!(
                 "too many changes of the tenant's secrets; the next is taken in {seconds} seconds"
@@ -138,7 +138,7 @@ impl Secrets {
         bytes: &[u8],
     ) -> Answer<SecretList> {
         check_tenant(services, SecretQuery::signer(bytes))?;
-        self.pay_verification(services, now, caller)?;
+        self.pay_verifications(services, now, (caller, 1))?;
         let (query, tenant) = SecretQuery::verify(bytes).map_err(refused)?;
         if query.device != services.identity.verifying_key() || query.caller != *caller {
             return Err(ControlError::Refused("the question is somebody else's".to_string()));
@@ -147,18 +147,18 @@ impl Secrets {
         Ok(SecretList { secrets: secrets_of(services, &tenant)?, last })
     }
 
-    /// Refuses who has had too many signatures verified of late. The owner pays nothing.
-    pub(crate) fn pay_verification<F>(
+    /// Refuses who has had too many signatures verified of late to have so many more verified. The owner pays nothing.
+    pub(crate) fn pay_verifications<F>(
         &mut self,
         services: &Services<F>,
         now: Instant,
-        caller: &PublicKey,
+        (caller, signatures): (&PublicKey, u32),
     ) -> Answer<()> {
         let is_free = is_planted(Weakness::SignaturesWithoutLimit);
         if is_free || *caller == services.config.owner.machine {
             return Ok(());
         }
-        self.verifications.pay(now, caller).map_err(|wait| {
+        self.verifications.pay(now, caller, signatures).map_err(|wait| {
             let milliseconds = wait.as_millis();
             ControlError::Full(alloc::format!(
                 "too many signatures to verify; try again in {milliseconds} milliseconds"

@@ -54,7 +54,7 @@ impl Bucket {
 
     /// When there is a token next; `None` if there is one now.
     pub(crate) fn next_at(self, limit: Limit, now: Instant) -> Option<Instant> {
-        let wait = self.at(limit, now).wait(limit, now);
+        let wait = self.at(limit, now).wait(limit, now, 1);
         (!wait.is_zero()).then(|| now + wait)
     }
 
@@ -71,11 +71,11 @@ impl Bucket {
         }
     }
 
-    /// How long until there is a token, of a bucket that was filled until `now`.
-    fn wait(self, limit: Limit, now: Instant) -> Duration {
-        match self.tokens {
-            0 => (self.at + limit.one_each).since(now),
-            _ => Duration::ZERO,
+    /// How long until there are so many tokens, of a bucket that was filled until `now`.
+    fn wait(self, limit: Limit, now: Instant, tokens: u32) -> Duration {
+        match tokens.min(limit.at_once).saturating_sub(self.tokens) {
+            0 => Duration::ZERO,
+            missing => (self.at + limit.one_each * missing).since(now),
         }
     }
 }
@@ -92,21 +92,23 @@ impl<K: Ord + Clone> Toll<K> {
         Self { limit, in_all, payers_max, by_payer: LiteMap::new() }
     }
 
-    /// Takes a token of `payer` and one of all.
+    /// Takes so many tokens of `payer` and of all, or none: one who waits for the second while the first is gone
+    /// never has two. More than a full bucket cost a full bucket.
     ///
     /// # Errors
-    /// How long it takes until there is one again; nothing is taken then.
-    pub(crate) fn pay(&mut self, now: Instant, payer: &K) -> Result<(), Duration> {
+    /// How long it takes until there are so many again; nothing is taken then.
+    pub(crate) fn pay(&mut self, now: Instant, payer: &K, tokens: u32) -> Result<(), Duration> {
         let limit = self.limit;
         let known = self.by_payer.get(payer).copied();
         let own = known.unwrap_or(Bucket::full(limit, now)).at(limit, now);
         let all = self.in_all.map(|(limit, bucket)| (limit, bucket.at(limit, now)));
-        let wait = all.map_or(Duration::ZERO, |(limit, bucket)| bucket.wait(limit, now));
-        let wait = wait.max(own.wait(limit, now));
+        let wait = all.map_or(Duration::ZERO, |(limit, bucket)| bucket.wait(limit, now, tokens));
+        let wait = wait.max(own.wait(limit, now, tokens));
         if !wait.is_zero() {
             return Err(wait);
         }
-        let paid = |bucket: Bucket| Bucket { tokens: bucket.tokens.saturating_sub(1), ..bucket };
+        let paid =
+            |bucket: Bucket| Bucket { tokens: bucket.tokens.saturating_sub(tokens), ..bucket };
         self.in_all = all.map(|(limit, bucket)| (limit, paid(bucket)));
         self.make_room(now, payer);
         self.by_payer.insert(payer.clone(), paid(own));
@@ -147,20 +149,32 @@ mod tests {
     fn who_has_paid_all_tokens_waits_for_the_next_and_others_do_not() {
         let mut toll = Toll::new(LIMIT, None, 4, Instant::BOOT);
         let at = Instant::from_millis;
-        assert_eq!(toll.pay(at(0), &1), Ok(()));
-        assert_eq!(toll.pay(at(0), &1), Ok(()));
-        assert_eq!(toll.pay(at(4_000), &1), Err(Duration::from_secs(6)));
-        assert_eq!(toll.pay(at(4_000), &2), Ok(()));
-        assert_eq!(toll.pay(at(10_000), &1), Ok(()));
-        assert_eq!(toll.pay(at(10_000), &1), Err(Duration::from_secs(10)));
-        assert_eq!(toll.pay(at(90_000), &1), Ok(()));
+        assert_eq!(toll.pay(at(0), &1, 1), Ok(()));
+        assert_eq!(toll.pay(at(0), &1, 1), Ok(()));
+        assert_eq!(toll.pay(at(4_000), &1, 1), Err(Duration::from_secs(6)));
+        assert_eq!(toll.pay(at(4_000), &2, 1), Ok(()));
+        assert_eq!(toll.pay(at(10_000), &1, 1), Ok(()));
+        assert_eq!(toll.pay(at(10_000), &1, 1), Err(Duration::from_secs(10)));
+        assert_eq!(toll.pay(at(90_000), &1, 1), Ok(()));
+    }
+
+    #[test]
+    fn who_needs_two_tokens_and_asks_at_every_moment_gets_both() {
+        let mut toll = Toll::new(LIMIT, None, 4, Instant::BOOT);
+        let at = Instant::from_millis;
+        assert_eq!(toll.pay(at(0), &1, 2), Ok(()));
+        assert_eq!(toll.pay(at(4_000), &1, 2), Err(Duration::from_secs(16)));
+        let paid: alloc::vec::Vec<u64> =
+            (0..60).filter(|second| toll.pay(at(1000 * second), &1, 2).is_ok()).collect();
+        assert_eq!(paid, [20, 40]);
+        assert_eq!(toll.pay(at(80_000), &1, 3), Ok(()), "more than a full bucket cost a full one");
     }
 
     #[test]
     fn many_payers_together_get_no_more_than_all_may() {
         let in_all = Limit { at_once: 5, one_each: Duration::from_secs(1) };
         let mut toll = Toll::new(LIMIT, Some(in_all), 3, Instant::BOOT);
-        let paid = (0..100).filter(|payer| toll.pay(Instant::BOOT, payer).is_ok()).count();
+        let paid = (0..100).filter(|payer| toll.pay(Instant::BOOT, payer, 1).is_ok()).count();
         assert_eq!(paid, 5);
         assert!(toll.by_payer.len() <= 3, "their table is bounded");
     }

@@ -96,6 +96,7 @@ impl Passages {
     }
 
     fn pay(&mut self, now: Instant, tenant: &VerifyingKey, bytes: usize) -> bool {
-        (0..bytes.div_ceil(CARRIED_UNIT_BYTES).max(1)).all(|_| self.sent.pay(now, tenant).is_ok())
+        let units = u32::try_from(bytes.div_ceil(CARRIED_UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
+        self.sent.pay(now, tenant, units).is_ok()
     }
 }

@@ -60,9 +60,9 @@ fn liar_who_asks_for_ever_is_fenced_and_others_are_answered_still() {
     let mut fence = fence(at(0));
     let (mut of_liar, mut of_others) = (0, 0);
     for step in 0..6000 {
-        of_liar += u32::from(fence.pay(at(10 * step), &node(1)).is_ok());
+        of_liar += u32::from(fence.pay(at(10 * step), &node(1), 1).is_ok());
         if step % 100 == 0 {
-            of_others += u32::from(fence.pay(at(10 * step), &node(2)).is_ok());
+            of_others += u32::from(fence.pay(at(10 * step), &node(2), 1).is_ok());
         }
     }
     let (burst, per_second) = (8, 2);
@@ -73,7 +73,8 @@ fn liar_who_asks_for_ever_is_fenced_and_others_are_answered_still() {
 #[test]
 fn liars_in_many_names_are_answered_within_the_bound_for_all() {
     let mut fence = fence(at(0));
-    let answered = (0..6000).filter(|step| fence.pay(at(10 * step), &node(*step)).is_ok()).count();
+    let answered =
+        (0..6000).filter(|step| fence.pay(at(10 * step), &node(*step), 1).is_ok()).count();
     let (burst, per_second) = (48, 12);
     assert!(answered as u32 <= burst + 60 * per_second, "{answered}");
     assert!(fence.payers() <= SOURCES_MAX);
