@@ -1,5 +1,5 @@
-//! `cargo xtask generate`: writes guest bindings and reference pages from the tables in `tenure_wire`, and
-//! the pages of limits and of formats from those in the code.
+//! `cargo xtask generate`: writes guest bindings and reference pages from the tables in `tenure_wire`, the pages of limits
+//! and of formats from those in the code, and compiles the adapter for WASI.
 //!
 //! The generated files are committed, so that a guest builds without this workspace; `check` says
 //! when one of them is no longer what the table gives.
@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use tenure_wire::host_call::{HostCallInfo, HostError, TABLE};
 
+mod adapter;
 mod c;
 mod control;
 mod formats;
@@ -54,8 +55,17 @@ pub(crate) fn run(check: bool, root: &Path) -> Result<()> {
         if check {
             stale.push(name);
         } else {
-            write(&path, &text)?;
+            write(&path, text.as_bytes())?;
             println!("wrote {name}");
+        }
+    }
+    // It is made of a generated file among others.
+    if !adapter::is_current(root)? {
+        if check {
+            stale.push(adapter::FILE);
+        } else {
+            adapter::write(root)?;
+            println!("wrote {}", adapter::FILE);
         }
     }
     if !stale.is_empty() {
@@ -64,9 +74,9 @@ pub(crate) fn run(check: bool, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make {folder:?}"))?;
     }
-    std::fs::write(path, text).with_context(|| format!("can't write {path:?}"))
+    std::fs::write(path, bytes).with_context(|| format!("can't write {path:?}"))
 }

@@ -8,6 +8,7 @@ mod limbo;
 mod modules;
 pub(crate) mod oci;
 mod tlsfuzzer;
+mod wasi;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,7 @@ enum Suite {
     Modules(ModulesArguments),
     Oci(OciArguments),
     Tlsfuzzer(TlsfuzzerArguments),
+    Wasi(WasiArguments),
 }
 
 /// Let the tests of BoringSSL's own TLS speak with `tenure_tls`; needs Go.
@@ -95,6 +97,17 @@ struct TlsfuzzerArguments {
     verbose: bool,
 }
 
+/// Run the programs of wasi-testsuite for WASI preview 1 as machines.
+#[derive(clap::Args)]
+struct WasiArguments {
+    /// A checkout of the suite's branch `prod/testsuite-all`, which has the programs compiled.
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// List the tests that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     match &arguments.suite {
         Suite::Bogo(arguments) => bogo::run(root, &arguments.from, arguments.verbose),
@@ -103,5 +116,6 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         Suite::Modules(arguments) => modules::run(root, &arguments.from, arguments.verbose),
         Suite::Oci(arguments) => oci::run(root, arguments.verbose),
         Suite::Tlsfuzzer(arguments) => tlsfuzzer::run(root, &arguments.from, arguments.verbose),
+        Suite::Wasi(arguments) => wasi::run(root, &arguments.from, arguments.verbose),
     }
 }

@@ -15,5 +15,6 @@ pub(crate) mod rust_project;
 pub mod sdk;
 pub mod symbols;
 pub mod toolchain;
+pub mod wasi;
 pub mod watch;
 pub mod zones;

@@ -1,11 +1,12 @@
-//! HTTP/1.1 connections of a server, on one thread, bounded by host, number, bytes and time; and which [`Site`] a browser's
-//! request comes from, and which [`range`] of an answer it asks for.
+//! HTTP/1.1 connections of a server, on one thread, with TLS or without, bounded by host, number, bytes and time; and which
+//! [`Site`] a browser's request comes from, and which [`range`] of an answer it asks for.
 //!
 //! Invariants:
 //! - A connection has a place, which it gives back when it ends; without one it waits, or is closed.
 //! - A connection that breaks, or takes too long, concerns its client alone.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod hosts;
 pub mod range;
 mod site;
@@ -19,8 +20,12 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
+pub use certificates::{CertificateError, Certificates};
 use hosts::Hosts;
 pub use site::Site;
 
@@ -40,7 +45,7 @@ pub struct Bounds {
     pub headers: usize,
     /// The most bytes that they take, with the request's line.
     pub header_bytes: usize,
-    /// How long a client may take to send them.
+    /// How long a client may take to send them; and before that, for the handshake of TLS.
     pub header_timeout: Duration,
     /// The longest life of a connection.
     pub connection_timeout: Duration,
@@ -58,13 +63,29 @@ impl Bounds {
     };
 }
 
-/// Answers the requests that come by `listener` with `answer`, on a thread of its own with this `name`, until the
+/// The way in.
+#[derive(Debug)]
+pub struct Entrance {
+    /// The connections that come.
+    pub listener: TcpListener,
+    /// The server's certificate, if it speaks TLS.
+    pub certificates: Option<Certificates>,
+}
+
+impl From<TcpListener> for Entrance {
+    /// One without TLS.
+    fn from(listener: TcpListener) -> Self {
+        Self { listener, certificates: None }
+    }
+}
+
+/// Answers the requests that come by `entrance` with `answer`, on a thread of its own with this `name`, until the
 /// process ends. Returns the address.
 ///
 /// # Errors
 /// The system has no thread.
 pub fn serve<A, F, B>(
-    listener: TcpListener,
+    entrance: impl Into<Entrance>,
     name: &str,
     bounds: Bounds,
     answer: A,
@@ -74,6 +95,7 @@ where
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
+    let Entrance { listener, certificates } = entrance.into();
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -81,18 +103,26 @@ where
         let _entered = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let serve = move || runtime.block_on(accept(listener, bounds, answer));
+    let serve = move || runtime.block_on(accept(listener, certificates, bounds, answer));
     std::thread::Builder::new().name(name.into()).spawn(serve)?;
     Ok(address)
 }
 
 /// Takes connections, each served by a task of its own.
-async fn accept<A, F, B>(listener: tokio::net::TcpListener, bounds: Bounds, answer: A)
-where
+async fn accept<A, F, B>(
+    listener: tokio::net::TcpListener,
+    certificates: Option<Certificates>,
+    bounds: Bounds,
+    answer: A,
+) where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
+    let tls = certificates.map(|certificates| {
+        tokio::spawn(certificates.clone().watch());
+        TlsAcceptor::from(certificates.config())
+    });
     let (places, hosts) = (Arc::new(Semaphore::new(bounds.connections)), Hosts::default());
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -105,26 +135,48 @@ where
         if matches!(of_host, Some(None)) {
             continue;
         }
-        let answer = answer.clone();
         let host = bounds.by_host.then(|| Host(hosts::host_of(from.ip())));
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            if let Some(host) = host {
-                request.extensions_mut().insert(host);
-            }
-            let answer = answer(request);
-            async move { Ok::<_, Infallible>(answer.await) }
-        });
-        let mut server = hyper::server::conn::http1::Builder::new();
-        server
-            .timer(TokioTimer::new())
-            .header_read_timeout(bounds.header_timeout)
-            .max_headers(bounds.headers)
-            .max_buf_size(bounds.header_bytes);
-        let life = bounds.connection_timeout;
+        let (tls, answer, bounds) = (tls.clone(), answer.clone(), bounds.clone());
         tokio::spawn(async move {
-            let connection = server.serve_connection(TokioIo::new(stream), service);
-            let _ = tokio::time::timeout(life, connection).await;
+            let life = bounds.connection_timeout;
+            let connection = async {
+                match tls {
+                    None => converse(stream, host, &bounds, answer).await,
+                    // One that sends nothing ends here, as one without TLS does at its headers.
+                    Some(tls) => match timeout(bounds.header_timeout, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => converse(stream, host, &bounds, answer).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
+                        Err(_) => {}
+                    },
+                }
+            };
+            let _ = timeout(life, connection).await;
             drop((place, of_host));
         });
     }
+}
+
+/// Answers the requests of one connection.
+async fn converse<S, A, F, B>(stream: S, host: Option<Host>, bounds: &Bounds, answer: A)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data: Send, Error: std::error::Error + Send + Sync> + 'static,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(host) = host {
+            request.extensions_mut().insert(host);
+        }
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut server = hyper::server::conn::http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.header_timeout)
+        .max_headers(bounds.headers)
+        .max_buf_size(bounds.header_bytes);
+    // A connection that breaks concerns its client alone.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

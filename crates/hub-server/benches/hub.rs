@@ -192,7 +192,8 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
     let pages = Pages {
         database: path,
         tariff: None,
-        by_tls: false,
+        is_by_tls: false,
+        is_by_proxy: false,
         running: load.hub.storage().running(),
     };
     let visitors = Visitors {

@@ -18,39 +18,6 @@ use sign_in::Holder;
 /// The longest body of a request outside of the registry, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// A part of the API that is answered here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The registry, and packages by their own digest.
-    Packages,
-    /// Rollouts, and the devices that are in none any more.
-    Rollouts,
-}
-
-/// The part that answers a request, if it is answered here.
-pub(crate) fn part(method: &Method, path: &str) -> Option<Part> {
-    let is_read = matches!(*method, Method::GET | Method::HEAD);
-    if path == "/v2" || path.starts_with("/v2/") || path.starts_with("/v1/packages/") {
-        Some(Part::Packages)
-    } else if path.starts_with("/v1/rollouts/")
-        || (matches!(path, "/v1/rollouts" | "/v1/revocations") && !is_read)
-    {
-        Some(Part::Rollouts)
-    } else {
-        None
-    }
-}
-
-impl Part {
-    /// The most bytes of the body of a request.
-    pub(crate) fn body_bytes_max(self) -> usize {
-        match self {
-            Self::Packages => registry::BODY_BYTES_MAX,
-            Self::Rollouts => BODY_BYTES_MAX,
-        }
-    }
-}
-
 /// Answers a request whose pass is `holder`'s, in the transaction that is under way.
 ///
 /// # Errors
@@ -124,7 +91,7 @@ fn read(
     }
     let method = Method::from_bytes(request.method.as_bytes()).ok()?;
     let is_list = method == Method::GET && matches!(&segments[..], [v1, _] if v1 == "v1");
-    if part(&method, path).is_none() && !is_list {
+    if !is_list && !is_answered_here(&method, path) {
         return None;
     }
     Some(Exchange {
@@ -137,4 +104,13 @@ fn read(
         unix_s,
         hub_hears_since_unix_s,
     })
+}
+
+/// Whether a request is for one of the parts that change things: the registry, packages by their own digest, rollouts, and
+/// the devices that are in none any more.
+fn is_answered_here(method: &Method, path: &str) -> bool {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    path == "/v2"
+        || ["/v2/", "/v1/packages/", "/v1/rollouts/"].iter().any(|below| path.starts_with(below))
+        || (matches!(path, "/v1/rollouts" | "/v1/revocations") && !is_read)
 }

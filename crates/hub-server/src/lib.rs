@@ -4,7 +4,7 @@
 //!
 //! | room | holds |
 //! |---|---|
-//! | `web` | HTTP: connections, routes, passes of requests, pages, lists, the OpenAPI document |
+//! | `web` | HTTP: connections, routes, passes of requests, pages, lists, the OpenAPI document, figures, logs |
 //! | `sessions` | calls of devices and commands in sessions |
 //! | `api` | the requests that HTTP and sessions share: lists, signing in, and who may do what |
 //! | `devices` | what devices tell: reports, receipts, logs; and which are revoked |
@@ -41,3 +41,4 @@ pub use crate::running::Running;
 pub use crate::store::audit::{Broken, Entry as AuditEntry};
 pub use crate::store::{Database, DatabaseError};
 pub use crate::web::{Pages, Visitors, serve};
+pub use tenure_http_listener::{CertificateError, Certificates, Entrance};

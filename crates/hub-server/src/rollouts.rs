@@ -27,22 +27,25 @@ mod requests;
 mod states;
 mod stored;
 mod ticks;
+mod told;
 mod work;
 
 use http::{Method, StatusCode};
 use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::{self, seconds};
 
 pub use counts::words_of;
 pub(crate) use counts::{Counts, waits};
+pub(crate) use devices::Saw;
 pub use gates::{Gates, MetricGate, NoMetricGate};
 pub use plan::{Plan, PlanError, SignedPlan};
 pub(crate) use states::{DeviceState, Event, State};
 pub(crate) use stored::{Rollout, find};
 pub(crate) use ticks::{open_after, tick};
+pub(crate) use told::{Next, Told};
 pub(crate) use work::{owner_of_package, pace, work};
 
 /// Answers a request under `/v1/rollouts`, in the transaction that is under way.
@@ -110,32 +113,7 @@ fn described(
     };
     let counts = Counts::of(connection, id)?;
     let waits = waits(connection, &rollout, &counts)?;
-    let waits =
-        waits.iter().map(|(devices, reason)| json!({ "devices": devices, "reason": reason }));
-    let waits: Vec<Value> = waits.collect();
-    let counts: serde_json::Map<String, Value> =
-        counts.all().map(|(state, count)| (state.word().to_string(), json!(count))).collect();
-    let body = json!({
-        "id": rollout.id,
-        "machine": rollout.machine,
-        "package": rollout.package_digest,
-        "version": rollout.version,
-        "state": rollout.state.word(),
-        "reason": rollout.reason,
-        "stage": rollout.stage + 1,
-        "stages": rollout.stages,
-        "soak_s": rollout.soak_s,
-        "faults_max": rollout.faults_max,
-        "gates": rollout.gates,
-        "failures_max": rollout.failures_max,
-        "on_failure": rollout.on_failure,
-        "ends_unix_s": rollout.ends_unix_s,
-        "is_over": rollout.is_over(),
-        "carried_out_by": if rollout.mandate.is_some() { "devices" } else { "command" },
-        "devices": counts,
-        "waits": waits,
-    });
-    Ok(Reply::json(StatusCode::OK, &body))
+    Ok(Reply::json(StatusCode::OK, &json!(Told::of(&rollout, &counts, waits))))
 }
 
 /// `POST …/pause`, `resume`, `abort` (devices stay as they are) and `roll-back`.

@@ -68,6 +68,13 @@ impl Running {
         self.0.hears.since_unix_s.load(Ordering::Relaxed)
     }
 
+    /// Whether the hub hears no device now; if so, since how many seconds, unless it never did.
+    pub(crate) fn is_deaf(&self, unix_s: u64) -> Option<Option<u64>> {
+        let last = self.0.hears.last_unix_s.load(Ordering::Relaxed);
+        let silent_s = unix_s.saturating_sub(last);
+        (silent_s > DEAF_S).then_some((last > 0).then_some(silent_s))
+    }
+
     /// Says how full the hub's tables are now.
     pub fn tell_fullness(&self, tables: &[Fullness]) {
         let mut told = self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,31 +8,43 @@
 //! - Connections, the length of headers and bodies, and the time of a request are bounded.
 
 mod answers;
+mod asked;
 mod assets;
 mod bodies;
+mod extract;
+mod figures;
 mod gate;
+mod health;
+mod layers;
 mod lists;
 mod machines;
 mod metrics;
+mod nowhere;
+mod observe;
 mod openapi;
+mod packages;
 mod pages;
 mod receipts;
-mod routes;
+mod rollouts;
+mod router;
 mod state;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tenure_http_listener::Bounds;
+use axum::extract::OriginalUri;
+use http::request;
+use tenure_http_listener::{Bounds, Entrance};
 use tenure_package::Tariff;
 use tenure_pages::Visits;
+use tower::ServiceExt as _;
 
 use crate::running::Running;
 use machines::MachinePages;
 pub use machines::Visitors;
-use routes::answer;
-use state::State;
+use router::router;
+use state::HubState;
 
 /// The pages of a hub.
 #[derive(Debug)]
@@ -41,34 +53,38 @@ pub struct Pages {
     pub database: PathBuf,
     /// The prices of bills.
     pub tariff: Option<Tariff>,
-    /// Whether browsers reach the pages by a proxy with TLS, so that cookies never travel without it.
-    pub by_tls: bool,
+    /// Whether browsers reach the pages by TLS, the hub's own or a proxy's, so that cookies never travel without it.
+    pub is_by_tls: bool,
+    /// Whether all requests come by a proxy, which then says how many connections a client has.
+    pub is_by_proxy: bool,
     /// The hub that runs.
     pub running: Running,
 }
 
-/// Serves the pages of a hub, and for `visitors` those of machines, by `listener`, on a thread of its own, until the process
+/// Serves the pages of a hub, and for `visitors` those of machines, by `entrance`, on a thread of its own, until the process
 /// ends. Returns the address.
 ///
 /// # Errors
 /// The system has no thread.
 pub fn serve<V: Visits>(
-    listener: TcpListener,
+    entrance: impl Into<Entrance>,
     pages: Pages,
     visitors: Visitors<V>,
 ) -> std::io::Result<SocketAddr> {
-    // Behind a proxy all come from one host, and the proxy says how many.
-    let bounds = Bounds { by_host: !pages.by_tls, ..Bounds::USUAL };
-    let (state, machines) = (State::new(pages), MachinePages::new(visitors));
-    tenure_http_listener::serve(listener, "pages", bounds, move |request| {
-        let (state, machines) = (state.clone(), machines.clone());
-        async move {
-            match machines::is_page(request.uri().path()) {
-                true => machines.answer(state, request).await,
-                false => answer(state, request).await,
-            }
-        }
+    let bounds = Bounds { by_host: !pages.is_by_proxy, ..Bounds::USUAL };
+    let router = router(HubState::new(pages), MachinePages::new(visitors));
+    tenure_http_listener::serve(entrance, "pages", bounds, move |request| {
+        let answer = router.clone().oneshot(request);
+        async move { answer.await.unwrap_or_else(|never| match never {}) }
     })
+}
+
+/// The path that was asked for; a router below another one sees the rest of it alone.
+pub(crate) fn path_of(parts: &request::Parts) -> &str {
+    match parts.extensions.get::<OriginalUri>() {
+        Some(OriginalUri(uri)) => uri.path(),
+        None => parts.uri.path(),
+    }
 }
 
 /// The wall clock, in seconds since 1970 UTC.

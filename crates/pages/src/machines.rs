@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::{HeaderValue, Method, Response, StatusCode, header, request};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes};
 use tenure_wire::Target;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
@@ -24,6 +24,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a page that changes while its parts are fetched is begun again.
 const BEGUN_MAX: usize = 2;
 
+/// The reason why a body can't be read.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// The body of an answer.
 pub type PageBody = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -65,7 +67,7 @@ impl Machines {
         &self,
         visits: &V,
         mut visit: Visit,
-        body: Incoming,
+        body: impl Body<Data = Bytes, Error: Into<Failure>>,
     ) -> Response<PageBody> {
         if visit.below.is_some() {
             fence::withhold(&mut visit.parts.headers);
@@ -183,7 +185,7 @@ impl<V: Visits> Asking<'_, V> {
 ///
 /// # Errors
 /// The status of the answer if it is too long, breaks off, or takes too long.
-async fn read(body: Incoming) -> Result<Bytes, StatusCode> {
+async fn read(body: impl Body<Data = Bytes, Error: Into<Failure>>) -> Result<Bytes, StatusCode> {
     let read = Limited::new(body, PARAMETER_BYTES_MAX).collect();
     match tokio::time::timeout(BODY_TIMEOUT, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -1,13 +1,13 @@
 //! `tenure hub`: the directory as a process.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::Database;
+use tenure_hub_server::{Certificates, Database, Entrance};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
@@ -16,8 +16,10 @@ use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use log::Log;
 use pages::{Served, Serving};
 
+mod log;
 mod pages;
 
 /// The database of a hub.
@@ -95,10 +97,17 @@ struct RunArguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
     listen: String,
-    /// Serve pages and an API over HTTP there, to whom signs in with `tenure login`. For other computers put a
-    /// proxy with TLS before it, and name its address with --pages-url.
+    /// Serve pages and an API over HTTP there, to whom signs in with `tenure login`. For other computers give it a
+    /// certificate, or put a proxy with TLS before it and name its address with --pages-url.
     #[arg(long, value_name = "ADDR")]
     pages: Option<SocketAddr>,
+    /// Serve them over TLS with the certificate in this file: a chain in PEM, the hub's own first. It is read again
+    /// when it changes.
+    #[arg(long, value_name = "FILE", requires = "pages", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// The address under which browsers reach the pages.
     #[arg(long, value_name = "URL", requires = "pages")]
     pages_url: Option<String>,
@@ -106,6 +115,10 @@ struct RunArguments {
     /// (`callers = ["*"]`) or the hub for its guests.
     #[arg(long, requires = "pages")]
     guests: bool,
+    /// Write a line to standard error for each request to the pages and the API, and for what fails; without it, for
+    /// what fails alone.
+    #[arg(long, value_name = "FORM", value_enum, requires = "pages")]
+    log: Option<Log>,
     /// The prices of bills on the pages, as `tenure bill` takes them.
     #[arg(long, value_name = "FILE", requires = "pages")]
     tariff: Option<PathBuf>,
@@ -158,7 +171,8 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let config = config(arguments)?;
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
-    let listener = arguments.pages.map(listener_at).transpose().context("no pages")?;
+    let entrance = arguments.pages.map(|address| entrance(address, arguments)).transpose()?;
+    log::begin(arguments.log);
     let database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
@@ -168,7 +182,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let owners = config.owners.clone();
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
-    let serving = listener.map(|listener| serving(listener, arguments)).transpose()?;
+    let serving = entrance.map(|entrance| serving(entrance, arguments)).transpose()?;
     let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
     hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
     announce(&hub, &link, pages.as_ref(), output);
@@ -214,10 +228,20 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// The way in to the pages.
+fn entrance(address: SocketAddr, arguments: &RunArguments) -> anyhow::Result<Entrance> {
+    let certificates = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Some(Certificates::read(certificate, key)?),
+        _ => None,
+    };
+    let listener = listener_at(address).context("no pages")?;
+    Ok(Entrance { listener, certificates })
+}
+
 /// How the pages are served.
-fn serving(listener: TcpListener, arguments: &RunArguments) -> anyhow::Result<Serving> {
+fn serving(entrance: Entrance, arguments: &RunArguments) -> anyhow::Result<Serving> {
     Ok(Serving {
-        listener,
+        entrance,
         path: folder(arguments)?.join(DATABASE),
         tariff: arguments.tariff.as_deref().map(read_tariff).transpose()?,
         url: arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string()),

@@ -16,6 +16,7 @@ use crate::make::project_file::{Code, Language, ProjectFile};
 use crate::make::rust_project;
 use crate::make::sdk;
 use crate::make::symbols::{debug_path, names};
+use crate::make::wasi::{self, WasiProgram};
 use crate::terminal::output::Output;
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
@@ -49,6 +50,8 @@ pub struct Built {
     pub bytes: Vec<u8>,
     /// The functions that its code exports and that can't be called, since they have parameters or results.
     pub uncallable: Vec<String>,
+    /// The functions of WASI that its code imports and that always fail, each with the reason.
+    pub missing: Vec<(String, &'static str)>,
 }
 
 /// Runs `tenure build`.
@@ -71,6 +74,7 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
             "tenant": package.tenant().to_string(),
             "exports": manifest.exports,
             "uncallable": built.uncallable,
+            "missing": built.missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "code": manifest.code,
             "code_bytes": code_bytes,
             "compiled": package.compiled_kinds().collect::<Vec<_>>(),
@@ -95,9 +99,11 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
                 built.uncallable.join(", ")
             ),
         };
+        let missing: String =
+            built.missing.iter().map(|(name, why)| format!("\n  misses  {name}: {why}")).collect();
         output.line(
             &format!(
-                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}{uncallable}\n  digest  \
+                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}{uncallable}{missing}\n  digest  \
                  {digest}"
             ),
             &serde_json::Value::Null,
@@ -128,13 +134,14 @@ fn build_for(
     let path = output.map_or_else(default, Path::to_path_buf);
     // The package has neither names nor DWARF: who explains a fault finds them beside it.
     let mut code = Vec::new();
-    let mut beside = Vec::new();
+    let (mut beside, mut missing) = (Vec::new(), Vec::new());
     for kind in &project.code {
         let (one, program, debug_path) = match kind {
             CodeKind::WebAssembly => {
                 let (wasm, linked) = compile_wasm(folder, &project)?;
                 let module = fs::read(&wasm);
                 let module = module.with_context(|| format!("can't read {}", wasm.display()))?;
+                let module = linked_with_wasi(module, &project, &mut missing)?;
                 let code = CompiledCode::module(Module::read(&module)?, linked, names(&module));
                 (code, module, debug_path(&path))
             }
@@ -155,11 +162,35 @@ fn build_for(
         faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
     }
     let uncallable = code.iter().flat_map(|code| code.uncallable().to_vec()).collect();
-    let bytes = pack(&project, code, faster, &home.tenant_key()?)?;
+    let files = project.wasi.as_ref().map(|wasi| wasi.values(folder)).transpose()?;
+    let bytes = pack(&project, code, faster, files.unwrap_or_default(), &home.tenant_key()?)?;
     for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
         fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
     }
-    Ok(Built { path, bytes, uncallable })
+    Ok(Built { path, bytes, uncallable, missing })
+}
+
+/// A module with the functions of WASI that it imports, or as it is if it imports none.
+fn linked_with_wasi(
+    module: Vec<u8>,
+    project: &ProjectFile,
+    missing: &mut Vec<(String, &'static str)>,
+) -> anyhow::Result<Vec<u8>> {
+    let settings = project.wasi.clone().unwrap_or_default();
+    match wasi::link(&module, project.name.as_str(), &settings)? {
+        Some(WasiProgram { module, missing: misses }) => {
+            missing.extend(misses);
+            Ok(module)
+        }
+        None => {
+            anyhow::ensure!(
+                project.wasi.is_none(),
+                "tenure.toml has [wasi], and the code imports nothing of WASI; build it for wasm32-wasip1, or leave \
+                 [wasi] out"
+            );
+            Ok(module)
+        }
+    }
 }
 
 /// The package at `path`; a project's folder is built first.

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use crate::make::project_file::{Library, ProjectFile};
-use crate::make::sdk;
+use crate::make::sdk::{self, Beside};
 use crate::make::toolchain::{Clang, Sysroot};
 
 /// The options of every C file.
@@ -48,18 +48,18 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
     for (number, source) in sources(folder, project)?.iter().enumerate() {
         let object = format!("target/wasm/{number}.o");
         let mut command = build.clang();
-        if project.build.library == Library::Small {
+        if build.beside() == Beside::Small {
             command.arg(NO_BUILTIN);
         }
         build.add_language(&mut command, source);
         command.args(own_flags(project)).arg("-c").arg(source).args(["-o", &object]);
         if !run(&mut command)? {
-            let advice = match project.build.library {
-                Library::Small => {
+            let advice = match build.beside() {
+                Beside::Small => {
                     "; if a header of the standard library is missing, ask for it in tenure.toml: \
                      library = \"standard\" below [build]"
                 }
-                Library::Standard => "",
+                Beside::Standard | Beside::Wasi => "",
             };
             bail!("{} doesn't compile; see what clang says above{advice}", folder.display());
         }
@@ -136,11 +136,18 @@ impl<'a> Build<'a> {
     fn new(folder: &'a Path, project: &'a ProjectFile, clang: &'a Clang) -> anyhow::Result<Self> {
         let target = folder.join("target/wasm");
         fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
-        let sysroot = match project.build.library {
-            Library::Small => None,
-            Library::Standard => Some(Sysroot::find(clang, &target)?),
-        };
+        let is_small = project.build.library == Library::Small && project.wasi.is_none();
+        let sysroot = (!is_small).then(|| Sysroot::find(clang, &target)).transpose()?;
         Ok(Self { folder, project, clang, sysroot })
+    }
+
+    /// What the project is built with besides itself. One with `[wasi]` is a program, and begins with `main`.
+    fn beside(&self) -> Beside {
+        match (&self.sysroot, &self.project.wasi) {
+            (None, _) => Beside::Small,
+            (Some(_), None) => Beside::Standard,
+            (Some(_), Some(_)) => Beside::Wasi,
+        }
     }
 
     /// The compiler, with what all files have in common.
@@ -172,7 +179,7 @@ impl<'a> Build<'a> {
     /// The SDK's object files, made anew if anything that they are made of has changed.
     fn sdk(&self) -> anyhow::Result<Vec<String>> {
         let standard = self.sysroot.is_some();
-        let sources: Vec<String> = sdk::c_sources(standard).collect();
+        let sources: Vec<String> = sdk::c_sources(self.beside()).collect();
         let object = |number: usize| format!("target/wasm/sdk-{number}.o");
         let objects: Vec<String> = (0..sources.len()).map(object).collect();
         let stamp = self.folder.join("target/wasm/sdk.stamp");
@@ -202,6 +209,7 @@ impl<'a> Build<'a> {
     fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
         sdk::hash(&mut hasher);
+        format!("{:?}", self.beside()).hash(&mut hasher);
         format!("{:?}", self.clang()).hash(&mut hasher);
         let modified = fs::metadata(&self.clang.program).and_then(|metadata| metadata.modified());
         modified.ok().hash(&mut hasher);
@@ -214,8 +222,17 @@ impl<'a> Build<'a> {
         let mut linker = OsString::from("-fuse-ld=");
         linker.push(&self.clang.linker.program);
         command.current_dir(self.folder).args([self.target(), "-nostdlib"]).arg(linker);
-        // Exporting it makes the linker leave it to us when constructors run: once.
-        command.args(["-Wl,--no-entry", "-Wl,--export=__wasm_call_ctors"]);
+        match self.sysroot.as_ref().filter(|_| self.beside() == Beside::Wasi) {
+            Some(sysroot) => {
+                command.arg(sysroot.program_start().context(
+                    "the standard library for WebAssembly has no crt1-command.o, with which programs begin",
+                )?);
+            }
+            // Exporting it makes the linker leave it to us when constructors run: once.
+            None => {
+                command.args(["-Wl,--no-entry", "-Wl,--export=__wasm_call_ctors"]);
+            }
+        }
         for argument in self.project.link_arguments(self.clang.linker.exact_memory) {
             command.arg(format!("-Wl,{argument}"));
         }

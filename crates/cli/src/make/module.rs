@@ -56,9 +56,9 @@ pub enum ModuleError {
 /// The advice for one who has to do without an import.
 fn instead(module: &str, name: &str) -> &'static str {
     match (module, name) {
-        ("wasi_snapshot_preview1" | "wasi_unstable", _) => {
-            "it was built for a system with files and streams (WASI): C and C++ take `library = \"standard\"` in \
-             tenure.toml, Rust the target wasm32-unknown-unknown, Zig wasm32-freestanding, TinyGo -target=wasm-unknown"
+        ("wasi_unstable", _) => {
+            "it was built for WASI as it was before preview 1: build it with a compiler of 2020 or later, for \
+             wasm32-wasip1"
         }
         ("env", "seed") => {
             "AssemblyScript imports it for Math.random: declare a seed of your own, or ask the host's `random`"

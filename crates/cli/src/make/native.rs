@@ -97,7 +97,7 @@ fn compile_c(
         project.code.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
     );
     let clang = Clang::find()?;
-    let sdk = sdk::c_sources(false).map(PathBuf::from);
+    let sdk = sdk::c_sources(sdk::Beside::Small).map(PathBuf::from);
     let mut objects = Vec::new();
     for (number, source) in sources(folder, project)?.into_iter().chain(sdk).enumerate() {
         let object = output.join(format!("{number}.o"));

@@ -9,6 +9,7 @@ use tenure_wire::timer::PackageTimer;
 use crate::make::module::Module;
 use crate::make::project_file::{ProjectFile, TimerError};
 use crate::make::refusal::{self, Names, Refusal, smaller_memory};
+use crate::make::wasi::TreeValue;
 use crate::make::zones::{self, ZoneNameError};
 
 /// The store of a device that is a process, in bytes: the largest of all boards.
@@ -200,7 +201,8 @@ impl CompiledCode {
     }
 }
 
-/// Packs and signs what compilers made of `project`, and what was compiled from its wasm for processors.
+/// Packs and signs what compilers made of `project`, what was compiled from its wasm for processors, and the files that its
+/// program finds.
 ///
 /// # Errors
 /// See [`PackError`].
@@ -208,6 +210,7 @@ pub fn pack(
     project: &ProjectFile,
     compiled: Vec<CompiledCode>,
     faster: Vec<(CodeKind, Vec<u8>)>,
+    files: Vec<TreeValue>,
     key: &SigningKey,
 ) -> Result<Vec<u8>, PackError> {
     for code in &compiled {
@@ -239,7 +242,11 @@ pub fn pack(
     for (kind, bytes) in faster {
         builder = builder.compiled(kind, bytes)?;
     }
-    Ok(add_values(builder, "", &project.tree)?.sign(key)?)
+    let mut builder = add_values(builder, "", &project.tree)?;
+    for (path, kind, value) in files {
+        builder = builder.value(&path, kind, &value)?;
+    }
+    Ok(builder.sign(key)?)
 }
 
 /// Refuses what no device and no owner could ever give.

@@ -8,6 +8,7 @@ use tenure_package::{CodeKind, Engine, Version};
 use tenure_wire::timer::{LocalSchedule, PERIOD_MS_MIN, Schedule, ScheduleError, When, Zone};
 use tenure_wire::{Audience, Budget, Capabilities, LogLevel, Name};
 
+use crate::make::wasi::Wasi;
 use crate::make::zones::{self, ZoneNameError};
 use crate::written_file;
 
@@ -71,6 +72,9 @@ pub struct ProjectFile {
     /// How it is compiled.
     #[serde(default)]
     pub build: BuildOptions,
+    /// How it runs, if it was made for WASI.
+    #[serde(default)]
+    pub wasi: Option<Wasi>,
 }
 
 /// A timer of a function: either is said.

@@ -1,5 +1,6 @@
 //! Rust projects: cargo compiles and links them, and says where the module lies.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,10 +9,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use crate::make::project_file::ProjectFile;
-use crate::make::toolchain::{RUST_TARGET, Rust};
+use crate::make::toolchain::{RUST_TARGET, Rust, cargo_build_for_wasi};
 
 /// Compiles a project to wasm; gives the module's path, and whether its memory is as small as can be.
 pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
+    if project.wasi.is_some() {
+        return Ok((compile_program(folder, project)?, false));
+    }
     let rust = Rust::find(RUST_TARGET)?;
     // Rust's own allocator takes memory in whole pages of 64 KiB; the SDK's takes what it needs.
     let exact_memory = rust.exact_memory() && uses_sdk(folder)?;
@@ -20,6 +24,25 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
     let flags: Vec<_> = arguments.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
     let wasm = compile_as(&mut command, folder, "cdylib", &flags)?;
     Ok((wasm, exact_memory))
+}
+
+/// Compiles a project's program for WASI: its only one, or the one of the project's name.
+fn compile_program(folder: &Path, project: &ProjectFile) -> anyhow::Result<PathBuf> {
+    let mut command = cargo_build_for_wasi(&project.link_arguments(false))?;
+    command.current_dir(folder).arg("--message-format=json-render-diagnostics");
+    let mut programs = artifacts(&mut command, folder)?;
+    let is_named = |path: &PathBuf| path.file_stem() == Some(OsStr::new(project.name.as_str()));
+    match (programs.iter().position(is_named), programs.len()) {
+        (Some(named), _) => Ok(programs.swap_remove(named)),
+        (None, 1) => Ok(programs.remove(0)),
+        (None, 0) => bail!(
+            "{} has no program; with [wasi] in tenure.toml it needs a src/main.rs",
+            folder.display()
+        ),
+        (None, _) => {
+            bail!("{} has several programs, and none is named {}", folder.display(), project.name)
+        }
+    }
 }
 
 /// Whether a Rust project is built with the crate `tenure`, or with Rust's standard library.
@@ -46,18 +69,24 @@ pub(crate) fn compile_as(
 ) -> anyhow::Result<PathBuf> {
     command.current_dir(folder).args(["--crate-type", crate_type]);
     command.arg("--message-format=json-render-diagnostics").arg("--").args(flags);
+    artifacts(command, folder)?
+        .pop()
+        .with_context(|| format!("{} is no library crate; it needs a src/lib.rs", folder.display()))
+}
+
+/// Runs cargo; returns the modules and libraries that it tells of, in its order.
+fn artifacts(command: &mut Command, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut cargo = command.stdout(Stdio::piped()).spawn().context("can't run cargo")?;
-    let mut library = None;
+    let mut found = Vec::new();
     if let Some(messages) = cargo.stdout.take() {
         for message in BufReader::new(messages).lines() {
-            library = artifact(&message.context("can't read what cargo says")?).or(library);
+            found.extend(artifact(&message.context("can't read what cargo says")?));
         }
     }
     if !cargo.wait().context("can't wait for cargo")?.success() {
         bail!("{} doesn't compile; see what cargo says above", folder.display());
     }
-    library
-        .with_context(|| format!("{} is no library crate; it needs a src/lib.rs", folder.display()))
+    Ok(found)
 }
 
 /// The module or library that a message of cargo tells of, if it does.

@@ -44,6 +44,7 @@ files! {
     "c/src/nihilo.c",
     "c/src/reach.c",
     "c/src/standard.c",
+    "c/src/streams.c",
     "c/src/string.c",
     "c/src/tenure.c",
     "c/src/wide.c",
@@ -91,14 +92,28 @@ pub fn install(project: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The C files that every C machine is built with, relative to the project: beside the `standard` library,
-/// or with what stands in for it.
-pub fn c_sources(standard: bool) -> impl Iterator<Item = String> {
-    let left_out = if standard { "c/src/string.c" } else { "c/src/standard.c" };
+/// What a C project is built with besides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// The SDK's small library.
+    Small,
+    /// The standard library, without files.
+    Standard,
+    /// The standard library with all of WASI.
+    Wasi,
+}
+
+/// The C files of the SDK for a C machine, relative to the project.
+pub fn c_sources(beside: Beside) -> impl Iterator<Item = String> {
+    let left_out: &[&str] = match beside {
+        Beside::Small => &["c/src/standard.c", "c/src/streams.c"],
+        Beside::Standard => &["c/src/string.c"],
+        Beside::Wasi => &["c/src/string.c", "c/src/streams.c"],
+    };
     FILES
         .iter()
         .filter(|(path, _)| path.starts_with("c/") && path.ends_with(".c"))
-        .filter(move |(path, _)| *path != left_out)
+        .filter(move |(path, _)| !left_out.contains(path))
         .map(|(path, _)| format!("{FOLDER}/{path}"))
 }
 

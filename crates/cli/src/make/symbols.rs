@@ -20,6 +20,7 @@ use tenure_wire::control::LogLine;
 use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 
 use crate::make::module::{Module, ModuleError};
+use crate::make::wasi::Moved;
 use crate::terminal::trace::{Place, SourceLine};
 
 /// The ending of a package's debug module, instead of `tenure`.
@@ -48,6 +49,8 @@ pub struct Symbols {
     /// Where the content of the code section begins in the package's module.
     code_at: u32,
     lines: Option<addr2line::Context<Section>>,
+    /// Where the code was before it was linked with WASI's functions, if it was.
+    moved: Option<Moved>,
 }
 
 type Section = EndianArcSlice<LittleEndian>;
@@ -89,15 +92,17 @@ impl Symbols {
         let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::default())?;
         let mut sections = Sections::read(code)?;
         let code_at = sections.code_at;
-        let mut lines = None;
+        let (mut lines, mut moved) = (None, None);
         if let Some(debug) = debug {
             if Module::read(debug)?.code != code {
                 return Err(SymbolError::OtherBuild);
             }
             sections = Sections::read(debug)?;
             lines = Some(sections.dwarf(debug)?);
+            let places = sections.custom.get(Moved::SECTION).cloned();
+            moved = places.and_then(|range| debug.get(range)).map(Moved::from_bytes);
         }
-        Ok(Self { map, names: sections.names, code_at, lines })
+        Ok(Self { map, names: sections.names, code_at, lines, moved })
     }
 
     /// As [`Self::of`], with the debug module that lies beside the package, if one does.
@@ -133,6 +138,10 @@ impl Symbols {
             false => self.map.module_offset(site.function, site.offset)?,
         };
         let address = u64::from(in_module.checked_sub(self.code_at)?);
+        let address = match &self.moved {
+            Some(moved) => moved.original(address)?,
+            None => address,
+        };
         let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut lines = Vec::new();
         // Damaged debug information could nest without end.

@@ -6,6 +6,8 @@ use std::process::Command;
 
 /// The target that Rust machines are built for.
 pub const RUST_TARGET: &str = "wasm32-unknown-unknown";
+/// The target that Rust programs for WASI are built for.
+pub const RUST_WASI_TARGET: &str = "wasm32-wasip1";
 /// The names of folders for WebAssembly with a system interface.
 const WASI_TARGETS: [&str; 2] = ["wasm32-wasi", "wasm32-wasip1"];
 /// The names that clang goes by, and the oldest that is known to do.
@@ -141,6 +143,27 @@ impl Rust {
     }
 }
 
+/// `cargo build` for programs for WASI in the current folder, to be linked with the linker's `arguments`.
+///
+/// # Errors
+/// [`ToolchainError::RustTarget`]: no Rust here has the target.
+pub fn cargo_build_for_wasi(arguments: &[String]) -> Result<Command, ToolchainError> {
+    if libraries_for(RUST_WASI_TARGET).is_none() {
+        return Err(ToolchainError::RustTarget { target: RUST_WASI_TARGET });
+    }
+    let mut command = Command::new("cargo");
+    // Flags for the computer's own programs don't suit machines.
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command.args(["build", "--bins", "--release", "--target", RUST_WASI_TARGET]);
+    for setting in ["strip=false", "debug=\"line-tables-only\""] {
+        command.args(["--config", &format!("profile.release.{setting}")]);
+    }
+    let flags: Vec<_> = arguments.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
+    let flags = toml::Value::from(flags);
+    command.args(["--config", &format!("target.{RUST_WASI_TARGET}.rustflags={flags}")]);
+    Ok(command)
+}
+
 impl Clang {
     /// Looks for one; one whose linker makes exact memories is preferred.
     ///
@@ -215,6 +238,12 @@ impl Sysroot {
         let own = Some(PathBuf::from(own.trim())).filter(|path| path.is_file());
         let builtins = own.or_else(|| builtins(RUST_TARGET, target).ok())?;
         Some(Self { headers, cpp_headers, library_folders, builtins })
+    }
+
+    /// What a program begins with, and calls its `main`.
+    pub fn program_start(&self) -> Option<PathBuf> {
+        let starts = self.library_folders.iter().map(|folder| folder.join("crt1-command.o"));
+        starts.into_iter().find(|path| path.is_file())
     }
 }
 

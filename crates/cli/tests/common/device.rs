@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub refused: Vec<String>,
     /// Whether the call that is served fails.
     pub failed: bool,
+    /// The tree after each write to it, if somebody wants to know.
+    pub past: Option<Vec<BTreeMap<String, Vec<u8>>>>,
     result: Vec<u8>,
     limits: StoreLimits,
 }
@@ -204,9 +206,13 @@ fn answer(
         HostCall::parameter_length {} => {
             world.parameter.as_ref().map(Vec::len).ok_or(HostError::NotFound)
         }
-        HostCall::parameter_read { offset, into } => {
-            give!(into, &world.parameter.as_ref().unwrap()[offset as usize..])
-        }
+        HostCall::parameter_read { offset, into } => match &world.parameter {
+            Some(parameter) => {
+                let rest = &parameter[offset as usize..];
+                give!(into, &rest[..rest.len().min(into.capacity())])
+            }
+            None => Err(HostError::NotFound),
+        },
         HostCall::reply { value } => {
             world.reply = value.map(|value| value.read(bytes).unwrap().to_vec());
             Ok(0)
@@ -217,6 +223,7 @@ fn answer(
                 return Ok(Outcome::Status(Err(HostError::TooLong)));
             }
             world.tree.insert(text!(path), value);
+            world.note_tree();
             Ok(0)
         }
         HostCall::tree_get { path, into } => {
@@ -276,11 +283,22 @@ fn answer(
 }
 
 impl World {
+    /// Deletes what is at and below `path`, one value after the other.
     fn delete(&mut self, path: &str) -> usize {
-        let before = self.tree.len();
         let below = format!("{path}.");
-        self.tree.retain(|key, _| key != path && !key.starts_with(&below));
-        before - self.tree.len()
+        let is_it = |key: &&String| *key == path || key.starts_with(&below);
+        let keys: Vec<String> = self.tree.keys().filter(is_it).cloned().collect();
+        for key in &keys {
+            self.tree.remove(key);
+            self.note_tree();
+        }
+        keys.len()
+    }
+
+    fn note_tree(&mut self) {
+        if let Some(past) = &mut self.past {
+            past.push(self.tree.clone());
+        }
     }
 
     fn queue_left(&self) -> usize {

@@ -311,6 +311,13 @@ impl Process {
         self.wait()
     }
 
+    /// The same; returns whatever it wrote to standard error.
+    pub(crate) fn interrupt_and_read(mut self) -> String {
+        signal("INT", self.id());
+        self.wait_for_event("stopped");
+        self.complaints.take().map(|thread| thread.join().unwrap()).unwrap_or_default()
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()

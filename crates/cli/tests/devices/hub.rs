@@ -2,6 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
+
+use tenure_testbed::wait_until;
 
 use crate::guests::package;
 use crate::harness::{Process, User, any_address};
@@ -145,4 +148,68 @@ fn commands_on_the_page_of_a_device_install_what_was_pushed() {
         user.ok(&[&words[..], more, &at[..]].concat());
     }
     hub.wait_until_listed("attic", 1);
+}
+
+/// Makes a certificate for 127.0.0.1 with its key, as `hub.pem` and `hub.key`.
+fn make_certificate(user: &User) {
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 9 -subj /CN=hub \
+                 -addext subjectAltName=IP:127.0.0.1 -keyout hub.key -out hub.pem";
+    let mut openssl = Command::new("openssl");
+    let output = openssl.args(words.split_whitespace()).current_dir(user.path("")).output();
+    let output = output.expect("openssl is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn hub_serves_pages_and_registry_over_tls_of_its_own_and_logs_requests_as_json() {
+    let user = User::new();
+    let curl = |words: &[&str]| {
+        let trusts = ["--silent", "--show-error", "--compressed", "--cacert", "hub.pem"];
+        let output =
+            Command::new("curl").args(trusts).args(words).current_dir(user.path("")).output();
+        let output = output.expect("curl is installed");
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).unwrap()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    };
+    if Command::new("curl").arg("--version").output().is_err() {
+        return tenure_testbed::skip_without_tool("curl");
+    }
+    make_certificate(&user);
+    let mut command = user.own_hub(any_address());
+    let tls = ["--pages", "127.0.0.1:0", "--tls-cert", "hub.pem", "--tls-key", "hub.key"];
+    command.args(tls).args(["--log", "json"]);
+    let hub = Process::start(command);
+    let at = ["--hub", &hub.address];
+    let signed_in = user.json(&[&["login"][..], &at].concat());
+    let url = signed_in["url"].as_str().unwrap();
+    assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+    // Signing in, and a page by the cookie, which travels by TLS alone.
+    let address = signed_in["address"].as_str().unwrap();
+    let headers = curl(&["--include", "--cookie-jar", "cookies", address]).unwrap();
+    assert!(headers.contains("; Secure; HttpOnly;"), "{headers}");
+    let page = curl(&["--cookie", "cookies", url]).unwrap();
+    assert!(page.contains("<h1>Devices</h1>"), "{page}");
+    let token = [&["login"][..], &at, &["--token", "ci", "--scope", "packages,read"]].concat();
+    let token = user.json(&token)["token"].as_str().unwrap().to_string();
+    let by_token = format!("ci:{token}");
+    let registry = curl(&["--user", &by_token, &format!("{url}/v2/")]).unwrap();
+    assert_eq!(registry, "{}");
+    assert_eq!(curl(&[&format!("{url}/health")]).unwrap(), "alive\n");
+    assert_eq!(curl(&[&format!("{url}/ready")]).unwrap(), "ready\n");
+    assert!(curl(&[&url.replace("https", "http")]).is_err(), "no page without TLS");
+    // A certificate that is renewed is shown to the next who comes.
+    make_certificate(&user);
+    wait_until(|| curl(&[&format!("{url}/health")]));
+    let log = hub.interrupt_and_read();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let requests: Vec<_> = lines.filter(|line| line["message"] == "answered").collect();
+    let of = |route: &str| requests.iter().find(|line| line["span"]["route"] == route).unwrap();
+    assert_eq!((&of("/")["status"], &of("/v2/")["status"]), (&200.into(), &200.into()));
+    assert_eq!(of("/v2/")["span"]["host"], "127.0.0.1");
+    assert!(of("/")["span"]["who"].as_str().is_some_and(|who| who.contains('-')), "{log}");
+    let (_, code) = address.split_once("code=").unwrap();
+    assert!(!log.contains(code) && !log.contains(&token), "{log}");
+    assert!(log.contains("took a new certificate"), "{log}");
 }

@@ -79,6 +79,7 @@ fn packages() -> &'static Path {
             &project,
             vec![CompiledCode::module(module, Linked::InPages, Names::new())],
             vec![],
+            vec![],
             &key,
         )
         .unwrap();

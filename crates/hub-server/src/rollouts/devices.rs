@@ -3,11 +3,13 @@
 use http::StatusCode;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_wire::Version;
+use utoipa::ToSchema;
 
 use super::gates::Verdict;
 use super::states::DeviceEvent;
+use super::told::{Action, Next, Task};
 use super::{DeviceState, Rollout, State, now};
 use crate::exchange::{Exchange, Reply};
 use crate::registry;
@@ -22,14 +24,17 @@ const UNTOLD_S: i64 = 600;
 const REASON_CHARS_MAX: usize = 200;
 
 /// The body of `POST …/devices/NAME`: what the command saw on the device.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "saw")]
-pub(super) enum Saw {
+#[schema(as = Report)]
+pub(crate) enum Saw {
     /// It will be updated now; its machine has the package `has`, or there is none.
     Before {
+        /// The digest of the machine's package, or nothing.
         has: String,
         /// The version of that package, if the machine is one.
         #[serde(default)]
+        #[schema(value_type = Option<String>)]
         version: Option<Version>,
     },
     /// The machine, as the device lists it.
@@ -63,7 +68,7 @@ pub(super) fn next(
 ) -> Result<Reply, rusqlite::Error> {
     let now = now(exchange);
     if rollout.mandate.is_some() {
-        return Ok(Reply::json(StatusCode::OK, &named(rollout, &[])));
+        return Ok(Reply::json(StatusCode::OK, &json!(Next::of(rollout, Vec::new()))));
     }
     // Devices to roll back and to look at come before any further update; none beyond the stage or the end.
     // The one tried longest ago comes first, so that devices that are offline keep no other waiting.
@@ -81,7 +86,7 @@ pub(super) fn next(
         (may_begin, DeviceState::Waiting, "IS NULL"),
         (may_begin, DeviceState::Waiting, tried_long_ago),
     ];
-    let mut tasks: Vec<(String, &str, String)> = Vec::new();
+    let mut tasks: Vec<Task> = Vec::new();
     for (is_asked, state, tried) in groups {
         let left = AT_ONCE - tasks.len() as i64;
         if is_asked && left > 0 {
@@ -89,10 +94,10 @@ pub(super) fn next(
         }
     }
     // Neither a look nor an update claims anything.
-    for (device, ..) in tasks.iter().filter(|(_, action, _)| *action == "revert") {
-        tried(connection, rollout, device, now)?;
+    for task in tasks.iter().filter(|task| task.action == Action::Revert) {
+        tried(connection, rollout, &task.device, now)?;
     }
-    Ok(Reply::json(StatusCode::OK, &named(rollout, &tasks)))
+    Ok(Reply::json(StatusCode::OK, &json!(Next::of(rollout, tasks))))
 }
 
 /// The devices in that state that are due, the one tried longest ago first, at most so many: what is to be done there,
@@ -104,7 +109,7 @@ fn due(
     tried: &str,
     tried_by: i64,
     most: i64,
-) -> Result<Vec<(String, &'static str, String)>, rusqlite::Error> {
+) -> Result<Vec<Task>, rusqlite::Error> {
     // Each is a stretch of one index, so that no device is looked at that isn't due.
     let query = format!(
         "SELECT device, was FROM rollout_devices WHERE rollout = ?1 AND state = ?2 AND tried_unix_s {tried} \
@@ -116,26 +121,13 @@ fn due(
     let task = |row: &rusqlite::Row<'_>| {
         let (device, was): (String, Option<String>) = (row.get(0)?, row.get(1)?);
         let (action, package) = match state {
-            DeviceState::Reverting => ("revert", was.unwrap_or_default()),
-            DeviceState::Soaking => ("look", target.to_string()),
-            _ => ("update", target.to_string()),
+            DeviceState::Reverting => (Action::Revert, was.unwrap_or_default()),
+            DeviceState::Soaking => (Action::Look, target.to_string()),
+            _ => (Action::Update, target.to_string()),
         };
-        Ok((device, action, package))
+        Ok(Task { device, action, package })
     };
     statement.query_map(params![rollout.id, state, tried_by, reach, most], task)?.collect()
-}
-
-/// The answer that names `tasks`: a device, what is to be done, and with which package.
-fn named(rollout: &Rollout, tasks: &[(String, &str, String)]) -> Value {
-    let object = |(device, action, package): &(String, &str, String)| json!({ "device": device, "action": action, "package": package });
-    let tasks: Vec<Value> = tasks.iter().map(object).collect();
-    json!({
-        "state": rollout.state.word(),
-        "reason": rollout.reason,
-        "is_over": rollout.is_over(),
-        "machine": rollout.machine,
-        "tasks": tasks,
-    })
 }
 
 /// `POST …/devices/NAME`.

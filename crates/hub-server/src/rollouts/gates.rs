@@ -8,6 +8,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 use tenure_wire::Name;
+use utoipa::ToSchema;
 
 use super::Rollout;
 
@@ -15,14 +16,16 @@ use super::Rollout;
 pub(super) const METRICS_MAX: usize = 8;
 
 /// Bounds on what an updated machine may do, beside its faults.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gates {
     /// The most fuel a call, on average since the update, in units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub fuel_per_call_max: Option<i64>,
     /// The longest that the machine may wait for its turn, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub waited_us_max: Option<i64>,
     /// Bounds on numbers that the machine keeps in its tree below `metrics`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,16 +33,19 @@ pub struct Gates {
 }
 
 /// A bound on one metric.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricGate {
     /// The metric.
+    #[schema(value_type = String)]
     pub name: Name,
     /// The least that it may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub at_least: Option<i64>,
     /// The most that it may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub at_most: Option<i64>,
 }
 

@@ -7,6 +7,7 @@ use tenure_crypto::{Context, SigningKey, verify};
 use tenure_package::{Mandate, Selector};
 use tenure_wire::limits::LABELS_MAX;
 use tenure_wire::{Digest, Label, Name, Signature, VerifyingKey, Version};
+use utoipa::ToSchema;
 
 const PLAN: Context = Context::new("rollout plan");
 /// The most devices of a rollout.
@@ -57,7 +58,7 @@ pub struct Plan {
 }
 
 /// A plan as its owner signed it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignedPlan {
     /// The plan in JSON, as it was signed.
@@ -67,6 +68,7 @@ pub struct SignedPlan {
     /// The mandate that the devices follow, as the owner signed it, in base 64; without it the owner's command
     /// carries the plan out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub mandate: Option<String>,
 }
 

@@ -331,7 +331,7 @@ fn rollout_that_waits_for_its_owner_says_why_and_ends_and_goes_on_in_time() {
     let lost = || Saw::Before { has: LOST.into(), version: Some("1.0.0".parse().unwrap()) };
     let told = |scene: &Scene| {
         let reply = described(scene.connection(), &scene.exchange(), 1).unwrap();
-        serde_json::from_slice::<Value>(&reply.body).unwrap()
+        serde_json::from_slice::<serde_json::Value>(&reply.body).unwrap()
     };
     for owner_pushes in [false, true] {
         let mut scene = Scene::new(6, false);

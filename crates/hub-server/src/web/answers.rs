@@ -1,12 +1,9 @@
 //! The forms of answers: JSON, CSV, a problem, and one that a client may have already.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tenure_crypto::sha256;
-
-/// Parameters of an address, in its order.
-pub(crate) type Parameters = Vec<(String, String)>;
 
 /// An answer with its digest as an entity tag, or the word that it hasn't changed.
 pub(crate) fn conditional(

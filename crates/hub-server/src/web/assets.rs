@@ -1,27 +1,21 @@
 //! The files that pages load.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::Router;
+use axum::routing::get;
 use http::header;
 
-/// `GET /style.css`.
-pub(crate) fn style() -> Response {
-    ([(header::CONTENT_TYPE, "text/css")], include_str!("../../assets/style.css")).into_response()
-}
+use crate::web::state::HubState;
 
-/// `GET /icon.svg`.
-pub(crate) fn icon() -> Response {
-    let icon = include_str!("../../assets/icon.svg");
-    ([(header::CONTENT_TYPE, "image/svg+xml")], icon).into_response()
-}
+/// Each with its address, its type, and its text.
+const FILES: [(&str, &str, &str); 4] = [
+    ("/style.css", "text/css", include_str!("../../assets/style.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("../../assets/icon.svg")),
+    ("/live.js", "text/javascript", include_str!("../../assets/live.js")),
+    ("/log.js", "text/javascript", include_str!("../../assets/log.js")),
+];
 
-/// `GET /live.js`.
-pub(crate) fn live_script() -> Response {
-    let script = include_str!("../../assets/live.js");
-    ([(header::CONTENT_TYPE, "text/javascript")], script).into_response()
-}
-
-/// `GET /log.js`.
-pub(crate) fn log_script() -> Response {
-    let script = include_str!("../../assets/log.js");
-    ([(header::CONTENT_TYPE, "text/javascript")], script).into_response()
+pub(super) fn routes() -> Router<HubState> {
+    FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(path, get(async move || ([(header::CONTENT_TYPE, kind)], text)))
+    })
 }

@@ -1,15 +1,16 @@
 //! Before and after each request: whose pass it carries, whether a change comes from our own pages, and
 //! the headers that keep pages to themselves.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tenure_http_listener::Site;
 use tenure_wire::hub::Scope;
 
 use crate::api::sign_in::{self, Holder};
-use crate::api::{self, BODY_BYTES_MAX};
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::state::HubState;
 
 /// The cookie that holds the secret of a browser's session.
 pub(crate) const COOKIE: &str = "tenure_session";
@@ -26,17 +27,23 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// The answer to a request that goes no further: a body that is too long, or a change that another site
-/// asks a browser for.
-pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
-    let is_change = !matches!(*method, Method::GET | Method::HEAD);
-    let limit = api::part(method, path).map_or(BODY_BYTES_MAX, api::Part::body_bytes_max);
-    if is_too_long(headers, limit) {
-        return Some(StatusCode::PAYLOAD_TOO_LARGE.into_response());
-    }
-    let text = "this request doesn't come from the hub's own pages\n";
-    let is_foreign = is_change && !is_from_here(headers) && !is_bare(path, headers);
-    is_foreign.then(|| (StatusCode::FORBIDDEN, text).into_response())
+/// Lets a request through unless it is a change that another site asks a browser for, and keeps the answer to itself.
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    let mut answer = match is_foreign_change(&request) {
+        true => {
+            let text = "this request doesn't come from the hub's own pages\n";
+            (StatusCode::FORBIDDEN, text).into_response()
+        }
+        false => next.run(request).await,
+    };
+    protect(&mut answer);
+    answer
+}
+
+fn is_foreign_change(request: &Request) -> bool {
+    let (path, headers) = (request.uri().path(), request.headers());
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    is_change && !is_from_here(headers) && !is_bare(path, headers)
 }
 
 /// Sets the headers of every answer.
@@ -44,13 +51,6 @@ pub(crate) fn protect(response: &mut Response) {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-}
-
-/// Whether a request says that its body is longer than is taken. One that doesn't say so is cut off
-/// where it is read.
-fn is_too_long(headers: &HeaderMap, limit: usize) -> bool {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length.is_some_and(|length| length.parse().is_ok_and(|bytes: u64| bytes > limit as u64))
 }
 
 /// Whether a change may be made: a program shows a token, which no browser adds by itself; a browser says
@@ -88,11 +88,11 @@ pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
 /// # Errors
 /// The answer to a request without a pass that is good, or whose pass doesn't go so far.
 pub(crate) async fn who(
-    state: &State,
+    hub: &HubState,
     headers: &HeaderMap,
     scope: Scope,
 ) -> Result<String, Response> {
-    let holder = holder(state, headers).await?;
+    let holder = holder(hub, headers).await?;
     if holder.may(scope) {
         return Ok(holder.who);
     }
@@ -104,16 +104,18 @@ pub(crate) async fn who(
 ///
 /// # Errors
 /// The answer to a request without a pass that is good.
-pub(crate) async fn holder(state: &State, headers: &HeaderMap) -> Result<Holder, Response> {
+pub(crate) async fn holder(hub: &HubState, headers: &HeaderMap) -> Result<Holder, Response> {
     let token = headers.get(header::AUTHORIZATION).map(|value| {
         let secret = value.to_str().ok().and_then(token);
         ("token", secret.unwrap_or_default())
     });
     let pass = token.or_else(|| Some(("page", session(headers)?.to_string())));
     let Some((kind, secret)) = pass else { return Err(unauthorized()) };
-    let holder = state
+    let holder = hub
         .run(move |_, database| Ok(sign_in::holder(&database.connection, kind, &secret, now())?));
-    holder.await?.ok_or_else(unauthorized)
+    let holder = holder.await?.ok_or_else(unauthorized)?;
+    tracing::Span::current().record("who", &*holder.who);
+    Ok(holder)
 }
 
 /// The credentials behind the scheme `scheme`, whose letters have no case (RFC 9110 11.1).

@@ -1,52 +1,56 @@
 //! Lists over HTTP: the rows that a request asks for and its pass may see, and each list as JSON.
 
-use axum_core::response::Response;
+mod described;
+
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
 use http::{HeaderMap, StatusCode};
-use tenure_wire::hub::Scope;
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::lists;
-use crate::api::resource::{FILE_ROWS_MAX, Request, Resource, Rows, resource};
-use crate::web::answers::{Parameters, conditional, problem};
-use crate::web::gate::who;
-use crate::web::state::State;
+use crate::api::resource::{FILE_ROWS_MAX, RESOURCES, Request, Resource, Rows};
+use crate::web::answers::{conditional, problem};
+use crate::web::extract::{Parameters, Pass, Reading};
+use crate::web::state::HubState;
 
-/// `GET /v1/RESOURCE`.
-pub(crate) async fn show(
-    state: State,
-    name: String,
+/// `GET /v1/RESOURCE` of each, described by its columns.
+pub(super) fn routes() -> OpenApiRouter<HubState> {
+    RESOURCES.iter().fold(OpenApiRouter::default(), |router, resource| {
+        let show = get(move |hub, pass, headers, parameters| {
+            show(resource, hub, pass, headers, parameters)
+        });
+        router.routes((Vec::new(), described::paths(resource), show))
+    })
+}
+
+async fn show(
+    resource: &'static Resource,
+    State(hub): State<HubState>,
+    Pass { who, .. }: Pass<Reading>,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
-    match resource(&name) {
-        Some(resource) => listed(&state, resource, &headers, &parameters).await,
-        None => problem(StatusCode::NOT_FOUND, &format!("there is no list `{name}`")),
+    match rows(&hub, resource, who, &parameters).await {
+        Ok((_, rows)) => {
+            let page = lists::page(resource, &rows).to_string();
+            conditional(&headers, "application/json", page)
+        }
+        Err(answer) => answer,
     }
 }
 
-async fn listed(
-    state: &State,
-    resource: &'static Resource,
-    headers: &HeaderMap,
-    parameters: &[(String, String)],
-) -> Response {
-    let rows = match rows(state, resource, headers, parameters).await {
-        Ok((_, rows)) => rows,
-        Err(answer) => return answer,
-    };
-    conditional(headers, "application/json", lists::page(resource, &rows).to_string())
-}
-
-/// The rows that a request asks for and its pass may see.
+/// The rows that a request of `who` asks for, and it may see.
 ///
 /// # Errors
-/// The answer to a request without a pass, or with parameters that can't be read.
+/// The answer to parameters that can't be read, or where the database fails.
 pub(crate) async fn rows(
-    state: &State,
+    hub: &HubState,
     resource: &'static Resource,
-    headers: &HeaderMap,
-    parameters: &[(String, String)],
+    who: String,
+    parameters: &Parameters,
 ) -> Result<(Request, Rows), Response> {
-    read(state, resource, headers, parameters, |request| request).await
+    read(hub, resource, who, parameters, |request| request).await
 }
 
 /// The same for a file, which has all rows unless the request says how many.
@@ -54,29 +58,27 @@ pub(crate) async fn rows(
 /// # Errors
 /// As [`rows`].
 pub(crate) async fn all_rows(
-    state: &State,
+    hub: &HubState,
     resource: &'static Resource,
-    headers: &HeaderMap,
-    parameters: &[(String, String)],
+    who: String,
+    parameters: &Parameters,
 ) -> Result<(Request, Rows), Response> {
-    let limit = parameters.iter().all(|(name, _)| name != "limit").then_some(FILE_ROWS_MAX);
+    let limit = parameters.0.iter().all(|(name, _)| name != "limit").then_some(FILE_ROWS_MAX);
     let whole = |request: Request| Request { limit: limit.unwrap_or(request.limit), ..request };
-    read(state, resource, headers, parameters, whole).await
+    read(hub, resource, who, parameters, whole).await
 }
 
 async fn read(
-    state: &State,
+    hub: &HubState,
     resource: &'static Resource,
-    headers: &HeaderMap,
-    parameters: &[(String, String)],
+    who: String,
+    Parameters(parameters): &Parameters,
     change: impl Fn(Request) -> Request,
 ) -> Result<(Request, Rows), Response> {
-    let who = who(state, headers, Scope::Read).await?;
     let request = Request::parse(resource, parameters)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, &error))?;
     let request = change(request);
     let asked = request.clone();
-    let rows =
-        state.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));
+    let rows = hub.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));
     Ok((request, rows.await?))
 }

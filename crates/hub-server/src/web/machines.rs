@@ -13,10 +13,12 @@ mod allowed;
 mod place;
 mod tickets;
 
-use axum_core::body::Body;
-use axum_core::response::{IntoResponse as _, Response};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, request};
-use hyper::body::Incoming;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request};
 use maud::html;
 use tenure_crypto::Seed;
 use tenure_http_listener::{Host, Site};
@@ -24,7 +26,7 @@ use tenure_pages::{Machines, Origins, Visit, Visits};
 
 use crate::api::sign_in;
 use crate::web::pages::layout::{self, HTML, layout, redirect};
-use crate::web::state::State;
+use crate::web::state::HubState;
 use crate::web::{gate, now};
 use allowed::{Allowed, Visitor, visitor};
 use place::Place;
@@ -54,9 +56,14 @@ pub(super) struct MachinePages<V> {
     of_guests: Machines,
 }
 
-/// Whether a path is a machine's page.
-pub(super) fn is_page(path: &str) -> bool {
-    path == "/m" || path.starts_with("/m/")
+/// The paths of pages.
+pub(super) fn routes<V: Visits>(machines: MachinePages<V>) -> Router<HubState> {
+    let visit = any(async move |State(hub): State<HubState>, request: Request| {
+        machines.answer(hub, request).await
+    });
+    ["/m", "/m/", "/m/{*page}"]
+        .into_iter()
+        .fold(Router::new(), |router, path| router.route(path, visit.clone()))
 }
 
 impl<V: Visits> MachinePages<V> {
@@ -65,15 +72,15 @@ impl<V: Visits> MachinePages<V> {
         Self { visitors, tickets, of_owners: Machines::default(), of_guests: Machines::default() }
     }
 
-    /// Answers a request to a path of [`is_page`].
-    pub(super) async fn answer(&self, state: State, request: Request<Incoming>) -> Response {
+    /// Answers a request to one of those paths.
+    async fn answer(&self, hub: HubState, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let judged = match Place::of(parts.uri.path()) {
             None => Err(layout::missing()),
             Some(place) => match place.ticket.clone() {
-                None => Err(self.enter(&state, &place, &parts).await),
+                None => Err(self.enter(&hub, &place, &parts).await),
                 Some(ticket) => self
-                    .judge(&state, &place, &ticket, &parts)
+                    .judge(&hub, &place, &ticket, &parts)
                     .await
                     .map(|visitor| (place, ticket, visitor)),
             },
@@ -90,12 +97,12 @@ impl<V: Visits> MachinePages<V> {
             false => (self.visitors.guests.clone(), &self.of_guests),
         };
         let visit = visit(&place, &ticket, &visitor, parts);
-        let visits = Allowed::new(visits, (state, self.tickets.clone()), (place, ticket), visitor);
+        let visits = Allowed::new(visits, (hub, self.tickets.clone()), (place, ticket), visitor);
         machines.answer(&visits, visit, body).await.map(Body::new)
     }
 
     /// Leads a visitor who opens a page to it, with a ticket.
-    async fn enter(&self, state: &State, place: &Place, parts: &request::Parts) -> Response {
+    async fn enter(&self, hub: &HubState, place: &Place, parts: &request::Parts) -> Response {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let text = "open the page itself first: it alone asks its machine for changes\n";
             return (StatusCode::FORBIDDEN, text).into_response();
@@ -103,7 +110,7 @@ impl<V: Visits> MachinePages<V> {
         let session = match gate::session(&parts.headers).map(String::from) {
             None => None,
             Some(secret) => {
-                let session = state.run(move |_, database| {
+                let session = hub.run(move |_, database| {
                     Ok(sign_in::session_of(&database.connection, &secret, now())?)
                 });
                 match session.await {
@@ -129,7 +136,7 @@ impl<V: Visits> MachinePages<V> {
     /// The answer to a request that goes no further.
     async fn judge(
         &self,
-        state: &State,
+        hub: &HubState,
         place: &Place,
         ticket: &Ticket,
         parts: &request::Parts,
@@ -143,7 +150,7 @@ impl<V: Visits> MachinePages<V> {
         {
             return Err(preflight());
         }
-        let found = visitor(state, &self.tickets, place, ticket).await?;
+        let found = visitor(hub, &self.tickets, place, ticket).await?;
         let let_in = found.filter(|visitor| visitor.who.is_some() || self.lets_in(parts));
         let_in.ok_or_else(|| ticket_is_over(place, parts))
     }

@@ -1,94 +1,106 @@
 //! Figures of a fleet and of the hub, as Prometheus reads them.
 
-use axum_core::response::{IntoResponse as _, Response};
-use http::{HeaderMap, header};
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, header};
+use prometheus::core::Collector;
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder};
 use tenure_hub::Fullness;
-use tenure_wire::hub::Scope;
 
 use crate::store::{Database, DatabaseError};
-use crate::web::gate::who;
-use crate::web::state::State;
+use crate::web::answers::problem;
+use crate::web::extract::{Pass, Reading};
+use crate::web::state::HubState;
 
-/// `GET /metrics`: the fleet of the pass's key, as Prometheus reads it.
-pub(crate) async fn show(state: State, headers: HeaderMap) -> Response {
-    let who = match who(&state, &headers, Scope::Read).await {
-        Ok(who) => who,
+/// The figures of a fleet: each with its name, its help, and its query.
+const OF_FLEET: [(&str, &str, &str); 6] = [
+    ("tenure_devices", "Devices that registered.", "SELECT count(*) FROM devices WHERE owner = ?1"),
+    (
+        "tenure_devices_reachable",
+        "Devices whose record is in force.",
+        "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch()",
+    ),
+    (
+        "tenure_machines",
+        "Machines that devices list.",
+        "SELECT coalesce(sum(machines), 0) FROM devices WHERE owner = ?1",
+    ),
+    (
+        "tenure_receipts",
+        "Receipts that are kept.",
+        "SELECT count(*) FROM receipts WHERE owner = ?1 OR tenant = ?1",
+    ),
+    (
+        "tenure_alarms",
+        "Places where a chain of receipts isn't whole.",
+        "SELECT count(*) FROM alarms WHERE owner = ?1 OR tenant = ?1",
+    ),
+    (
+        "tenure_hub_database_bytes",
+        "Size of the hub's database.",
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size WHERE ?1 = ?1",
+    ),
+];
+
+/// `GET /metrics`: the fleet of the pass's key, and the hub.
+pub(super) async fn show(State(hub): State<HubState>, Pass { who, .. }: Pass<Reading>) -> Response {
+    let measured =
+        hub.run(move |_, database| Ok((measured(database, &who)?, database.running().fullness())));
+    let (fleet, tables) = match measured.await {
+        Ok(measured) => measured,
         Err(answer) => return answer,
     };
-    match state.run(move |_, database| measured(database, &who)).await {
-        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
-        Err(answer) => answer,
+    match text(&hub, &fleet, &tables) {
+        Ok(text) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 
-fn measured(database: &mut Database, who: &str) -> Result<String, DatabaseError> {
-    const METRICS: [(&str, &str, &str); 6] = [
-        (
-            "tenure_devices",
-            "Devices that registered.",
-            "SELECT count(*) FROM devices WHERE owner = ?1",
-        ),
-        (
-            "tenure_devices_reachable",
-            "Devices whose record is in force.",
-            "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch()",
-        ),
-        (
-            "tenure_machines",
-            "Machines that devices list.",
-            "SELECT coalesce(sum(machines), 0) FROM devices WHERE owner = ?1",
-        ),
-        (
-            "tenure_receipts",
-            "Receipts that are kept.",
-            "SELECT count(*) FROM receipts WHERE owner = ?1 OR tenant = ?1",
-        ),
-        (
-            "tenure_alarms",
-            "Places where a chain of receipts isn't whole.",
-            "SELECT count(*) FROM alarms WHERE owner = ?1 OR tenant = ?1",
-        ),
-        (
-            "tenure_hub_database_bytes",
-            "Size of the hub's database.",
-            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size WHERE ?1 = ?1",
-        ),
-    ];
-    let mut text = String::new();
-    for (name, help, query) in METRICS {
-        let mut statement = database.connection.prepare_cached(query)?;
-        let value: i64 = statement.query_row([who], |row| row.get(0))?;
-        text += &format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+/// The values of a fleet's figures.
+fn measured(database: &mut Database, who: &str) -> Result<Vec<i64>, DatabaseError> {
+    let value = |(_, _, query): &(_, _, &str)| {
+        database.connection.prepare_cached(query)?.query_row([who], |row| row.get(0))
+    };
+    Ok(OF_FLEET.iter().map(value).collect::<Result<_, _>>()?)
+}
+
+fn text(hub: &HubState, fleet: &[i64], tables: &[Fullness]) -> Result<String, prometheus::Error> {
+    let registry = Registry::new();
+    for ((name, help, _), value) in OF_FLEET.iter().zip(fleet) {
+        let gauge = IntGauge::new(*name, *help)?;
+        gauge.set(*value);
+        registry.register(Box::new(gauge))?;
     }
-    Ok(text + &of_tables(&database.running().fullness()))
+    for collector in of_tables(tables)? {
+        registry.register(collector)?;
+    }
+    let families = [registry.gather(), hub.figures().gather()].concat();
+    TextEncoder::new().encode_to_string(&families)
 }
 
 /// How full the hub's own tables are, which all of its devices share.
-fn of_tables(tables: &[Fullness]) -> String {
-    type Figure = fn(&Fullness) -> u64;
-    const METRICS: [(&str, &str, &str, Figure); 3] = [
-        (
-            "tenure_hub_table_used",
-            "gauge",
-            "Places that are taken in a table of the hub.",
-            |table| table.used as u64,
-        ),
-        ("tenure_hub_table_most", "gauge", "Places that a table of the hub has.", |table| {
-            table.most as u64
-        }),
-        (
+fn of_tables(tables: &[Fullness]) -> Result<[Box<dyn Collector>; 3], prometheus::Error> {
+    let options = |name: &str, help: &str| Opts::new(name, help);
+    let used = IntGaugeVec::new(
+        options("tenure_hub_table_used", "Places that are taken in a table of the hub."),
+        &["table"],
+    )?;
+    let most = IntGaugeVec::new(
+        options("tenure_hub_table_most", "Places that a table of the hub has."),
+        &["table"],
+    )?;
+    let full = IntCounterVec::new(
+        options(
             "tenure_hub_table_full_total",
-            "counter",
             "How often one made room for another, or got none, in a table of the hub since its start.",
-            |table| table.times_full,
         ),
-    ];
-    let mut text = String::new();
-    for (name, kind, help, figure) in METRICS {
-        text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for table in tables {
-            text += &format!("{name}{{table=\"{}\"}} {}\n", table.table, figure(table));
-        }
+        &["table"],
+    )?;
+    for table in tables {
+        let name = [table.table.to_string()];
+        used.with_label_values(&name).set(table.used as i64);
+        most.with_label_values(&name).set(table.most as i64);
+        full.with_label_values(&name).inc_by(table.times_full);
     }
-    text
+    Ok([Box::new(used), Box::new(most), Box::new(full)])
 }

@@ -9,50 +9,60 @@ pub(crate) mod rollouts;
 pub(crate) mod sign_in;
 mod table;
 
-use axum_core::response::Response;
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
 use http::HeaderMap;
 use maud::{Markup, html};
 
-use crate::api::resource::{Cell, Column, Kind, Request, Resource, Rows, resource};
-use crate::web::answers::{Parameters, conditional, csv};
+use crate::api::resource::{Cell, Column, Kind, RESOURCES, Request, Resource, Rows, resource};
+use crate::web::answers::{conditional, csv};
+use crate::web::extract::{Parameters, Segments, SignedIn};
 use crate::web::lists;
-use crate::web::state::State;
-use layout::{missing, or_sign_in, page};
+use crate::web::state::HubState;
+use layout::{missing, page};
 use table::{facts, plain, search, table, turn};
 
-/// `GET /`: the fleet.
-pub(crate) async fn home(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
-    list(state, "devices".into(), headers, parameters).await
+/// Each page with its address.
+pub(super) fn routes() -> Router<HubState> {
+    let lists = RESOURCES.iter().fold(Router::new(), |router, resource| {
+        let name = resource.name;
+        let show = move |hub, signed_in, headers, parameters| {
+            list(resource, hub, signed_in, headers, parameters)
+        };
+        let file = move |hub, signed_in, headers, parameters| {
+            list_as_csv(resource, hub, signed_in, headers, parameters)
+        };
+        let router = if name == FLEET { router.route("/", get(show)) } else { router };
+        router.route(&format!("/{name}"), get(show)).route(&format!("/{name}.csv"), get(file))
+    });
+    lists
+        .route("/devices/{device}", get(device))
+        .route("/rollouts/{id}", get(rollouts::show))
+        .route("/rollouts/{id}/{verb}", post(rollouts::steer))
+        .route("/bills", get(bills::show))
+        .route("/bills.csv", get(bills::csv))
+        .route("/sign-in", get(sign_in::show).post(sign_in::by_form))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/passes/{id}/revoke", post(sign_in::revoke))
 }
 
-/// `GET /RESOURCE`, or `/RESOURCE.csv`.
-pub(crate) async fn list(
-    state: State,
-    name: String,
+/// The list that is shown first.
+const FLEET: &str = "devices";
+
+/// `GET /RESOURCE`.
+async fn list(
+    resource: &'static Resource,
+    State(hub): State<HubState>,
+    SignedIn { who }: SignedIn,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
-    let (name, as_csv) =
-        name.strip_suffix(".csv").map_or((name.as_str(), false), |name| (name, true));
-    let Some(resource) = resource(name) else { return missing() };
-    let rows = match as_csv {
-        true => lists::all_rows(&state, resource, &headers, &parameters).await,
-        false => lists::rows(&state, resource, &headers, &parameters).await,
-    };
-    let (request, rows) = match rows {
+    let (request, rows) = match lists::rows(&hub, resource, who, &parameters).await {
         Ok(rows) => rows,
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
-    if as_csv {
-        let headings: Vec<&str> = resource.columns.iter().map(|column| column.name).collect();
-        let text = |(cell, column): (&Cell, &Column)| plain(cell, column.kind);
-        let rows: Vec<Vec<String>> = rows
-            .rows
-            .iter()
-            .map(|row| row.iter().zip(resource.columns).map(text).collect())
-            .collect();
-        return conditional(&headers, "text/csv; charset=utf-8", csv(&headings, &rows));
-    }
     let body = html! {
         p { (resource.about) }
         (search(resource, &request))
@@ -62,30 +72,53 @@ pub(crate) async fn list(
     page(&headers, resource.title, resource.name, &body)
 }
 
+/// `GET /RESOURCE.csv`.
+async fn list_as_csv(
+    resource: &'static Resource,
+    State(hub): State<HubState>,
+    SignedIn { who }: SignedIn,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let rows = match lists::all_rows(&hub, resource, who, &parameters).await {
+        Ok((_, rows)) => rows,
+        Err(answer) => return answer,
+    };
+    let headings: Vec<&str> = resource.columns.iter().map(|column| column.name).collect();
+    let text = |(cell, column): (&Cell, &Column)| plain(cell, column.kind);
+    let rows: Vec<Vec<String>> =
+        rows.rows.iter().map(|row| row.iter().zip(resource.columns).map(text).collect()).collect();
+    conditional(&headers, "text/csv; charset=utf-8", csv(&headings, &rows))
+}
+
 /// `GET /devices/NAME`: one device with what belongs to it.
-pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> Response {
+async fn device(
+    State(hub): State<HubState>,
+    Segments(device): Segments<String>,
+    SignedIn { who }: SignedIn,
+    headers: HeaderMap,
+) -> Response {
     let mut parts = Vec::new();
-    for name in OF_DEVICE {
-        let Some(resource) = resource(name) else { continue };
-        let parameters = [("device".to_string(), device.clone())];
-        match lists::rows(&state, resource, &headers, &parameters).await {
+    for resource in OF_DEVICE.iter().filter_map(|name| resource(name)) {
+        let parameters = Parameters(vec![("device".to_string(), device.clone())]);
+        match lists::rows(&hub, resource, who.clone(), &parameters).await {
             Ok((request, rows)) => parts.push((resource, request, rows)),
-            Err(answer) => return or_sign_in(answer),
+            Err(answer) => return answer,
         }
     }
     if parts.iter().all(|(_, _, rows)| rows.rows.is_empty()) {
         return missing();
     }
-    let charts = match charts::of_device(&state, &headers, &device).await {
+    let charts = match charts::of_device(&hub, who.clone(), &device).await {
         Ok(charts) => charts,
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
-    let commands = match installing::on_device(&state, &headers, &device).await {
+    let commands = match installing::on_device(&hub, who, &device).await {
         Ok(commands) => commands,
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
     let machines = machines_of(&parts);
-    let log = logs::on_device(&state, &device, &machines);
+    let log = logs::on_device(&hub, &device, &machines);
     let body = html! {
         @for (resource, request, rows) in &parts {
             @if !rows.rows.is_empty() {

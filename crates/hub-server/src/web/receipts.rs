@@ -1,22 +1,45 @@
 //! Receipts that are handed in over HTTP.
 
-use axum_core::response::Response;
-use http::{HeaderMap, StatusCode};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
 use serde_json::json;
-use tenure_wire::hub::Scope;
+use utoipa::ToSchema;
 
 use crate::devices::receipts;
 use crate::web::answers::{json_answer, problem};
-use crate::web::gate::who;
+use crate::web::extract::{HandingIn, Pass};
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::openapi::{Problem, Refused};
+use crate::web::state::HubState;
 
-/// `POST /v1/receipts`: lines of hexadecimal digits, as `tenure receipts --save` writes them. The same
-/// ones twice do no harm.
-pub(crate) async fn take(state: State, headers: HeaderMap, body: Vec<u8>) -> Response {
-    if let Err(answer) = who(&state, &headers, Scope::Receipts).await {
-        return answer;
-    }
+/// How many of the receipts are new here, and how many were known.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TakenReceipts)]
+struct Taken {
+    new: u32,
+    known: u32,
+}
+
+/// Hand in receipts. The same ones twice do no harm.
+#[utoipa::path(
+    post,
+    path = "/v1/receipts",
+    operation_id = "hand_in_receipts",
+    request_body(
+        content = String,
+        content_type = "text/plain",
+        description = "A receipt a line, in hexadecimal digits, as `tenure receipts --save` writes them.",
+    ),
+    responses(
+        (status = 200, description = "The answer.", body = Taken),
+        Refused,
+        (status = 422, description = "A receipt isn't taken; the answer says why.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn take(State(hub): State<HubState>, _: Pass<HandingIn>, body: Bytes) -> Response {
     let text = std::str::from_utf8(&body).unwrap_or("?");
     let Some(handed_in) = text.lines().map(unhex).collect::<Option<Vec<Vec<u8>>>>() else {
         return problem(
@@ -24,11 +47,11 @@ pub(crate) async fn take(state: State, headers: HeaderMap, body: Vec<u8>) -> Res
             "each line must be a receipt in hexadecimal digits",
         );
     };
-    let taken = state.run(move |_, database| {
+    let taken = hub.run(move |_, database| {
         database.transact(|connection| receipts::take(connection, &handed_in, now()))
     });
     match taken.await {
-        Ok(Ok(taken)) => json_answer(&json!({ "new": taken.new, "known": taken.known })),
+        Ok(Ok(taken)) => json_answer(&json!(Taken { new: taken.new, known: taken.known })),
         Ok(Err(refusal)) => problem(StatusCode::UNPROCESSABLE_ENTITY, &refusal.to_string()),
         Err(answer) => answer,
     }

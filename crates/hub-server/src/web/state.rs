@@ -1,38 +1,37 @@
 //! The state that requests are answered from: the hub's settings, and connections to its database.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use axum_core::response::{IntoResponse as _, Response};
-use http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, header};
 use tenure_package::Tariff;
 
+use crate::running::Running;
 use crate::running::live_logs::LiveLogs;
 use crate::store::{Database, DatabaseError};
 use crate::web::Pages;
 use crate::web::bodies::Bodies;
+use crate::web::figures::Figures;
 
 /// The database connections that are kept for the next requests.
 const IDLE_MAX: usize = 4;
 
-/// The state that the pages are served from.
+/// The state that the pages are served from. Clones are the same state.
 #[derive(Clone)]
-pub(crate) struct State(Arc<Shared>);
+pub(crate) struct HubState(Arc<Shared>);
 
 struct Shared {
     pages: Pages,
     idle: Mutex<Vec<Database>>,
     bodies: Bodies,
+    figures: Figures,
 }
 
-impl State {
+impl HubState {
     pub(super) fn new(pages: Pages) -> Self {
         let (idle, bodies) = (Mutex::new(Vec::new()), Bodies::new());
-        Self(Arc::new(Shared { pages, idle, bodies }))
-    }
-
-    /// Whether a proxy with TLS stands before the pages.
-    fn is_by_tls(&self) -> bool {
-        self.0.pages.by_tls
+        Self(Arc::new(Shared { pages, idle, bodies, figures: Figures::new() }))
     }
 
     /// The places for requests with long bodies.
@@ -40,13 +39,23 @@ impl State {
         &self.0.bodies
     }
 
+    /// The figures of what was answered so far.
+    pub(super) fn figures(&self) -> &Figures {
+        &self.0.figures
+    }
+
     /// The attributes after `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
     pub(crate) fn cookie_attributes(&self) -> &'static str {
-        if self.is_by_tls() {
+        if self.0.pages.is_by_tls {
             "Secure; HttpOnly; SameSite=Strict; Path=/"
         } else {
             "HttpOnly; SameSite=Strict; Path=/"
         }
+    }
+
+    /// Whether requests come by a proxy.
+    pub(super) fn is_by_proxy(&self) -> bool {
+        self.0.pages.is_by_proxy
     }
 
     /// The prices, if the hub has any.
@@ -54,14 +63,19 @@ impl State {
         self.0.pages.tariff.as_ref()
     }
 
+    /// The hub that runs.
+    pub(crate) fn running(&self) -> &Running {
+        &self.0.pages.running
+    }
+
     /// The logs that are watched.
     pub(crate) fn logs(&self) -> &LiveLogs {
-        self.0.pages.running.logs()
+        self.running().logs()
     }
 
     /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
     pub(crate) fn hears_since_unix_s(&self) -> u64 {
-        self.0.pages.running.hears_since_unix_s()
+        self.running().hears_since_unix_s()
     }
 
     /// Runs `action` on a connection to the database, on a thread that may wait for the disk.
@@ -73,6 +87,7 @@ impl State {
         action: impl FnOnce(&Self, &mut Database) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T, Response> {
         let state = self.clone();
+        let asked = Instant::now();
         let done = tokio::task::spawn_blocking(move || {
             let mut database = state.database()?;
             let done = action(&state, &mut database)?;
@@ -80,7 +95,9 @@ impl State {
             state.keep(database);
             Ok::<T, DatabaseError>(done)
         });
-        match done.await {
+        let done = done.await;
+        self.figures().database(asked.elapsed(), matches!(done, Ok(Ok(_))));
+        match done {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(unavailable(&error.to_string())),
             Err(_) => Err(unavailable("the request failed inside")),
@@ -102,6 +119,7 @@ impl State {
 }
 
 fn unavailable(reason: &str) -> Response {
+    tracing::error!(reason, "can't answer");
     let text = format!("the hub can't answer now: {reason}\n");
-    (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "5")], text).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], text).into_response()
 }

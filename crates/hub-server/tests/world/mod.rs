@@ -90,8 +90,13 @@ impl World {
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-        let pages =
-            Pages { database: path, tariff: Some(tariff), by_tls, running: database.running() };
+        let pages = Pages {
+            database: path,
+            tariff: Some(tariff),
+            is_by_tls: by_tls,
+            is_by_proxy: by_tls,
+            running: database.running(),
+        };
         let listener = TcpListener::bind(listen).unwrap();
         let house = House::default();
         let (owners, guests) = (house.called_by(Caller::Owner), house.called_by(Caller::Guest));

@@ -1,13 +1,12 @@
 //! The hub's pages, and those of machines: who calls them for visitors, and where the hub's own database says they are.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use tenure_crypto::{Seed, hmac_sha256};
 use tenure_hub::Storage as _;
-use tenure_hub_server::{Database, DatabaseError, Pages, Visitors};
+use tenure_hub_server::{Database, DatabaseError, Entrance, Pages, Visitors};
 use tenure_package::Tariff;
 use tenure_pages::{Entry, NoPage, Origins};
 use tenure_wire::{PublicKey, Target};
@@ -34,7 +33,7 @@ pub(super) struct Served {
 
 /// How the pages are served.
 pub(super) struct Serving {
-    pub(super) listener: TcpListener,
+    pub(super) entrance: Entrance,
     /// The hub's database.
     pub(super) path: PathBuf,
     pub(super) tariff: Option<Tariff>,
@@ -58,17 +57,26 @@ impl Serving {
         };
         let (owners, guests) = (visitor(OWNERS)?, visitor(GUESTS)?);
         let keys = (owners.key(), guests.key());
-        let by_tls = self.url.as_deref().is_some_and(|url| url.starts_with("https://"));
-        let pages =
-            Pages { database: self.path, tariff: self.tariff, by_tls, running: database.running() };
+        let has_tls = self.entrance.certificates.is_some();
+        let is_by_tls =
+            has_tls || self.url.as_deref().is_some_and(|url| url.starts_with("https://"));
+        let pages = Pages {
+            database: self.path,
+            tariff: self.tariff,
+            is_by_tls,
+            // Whoever has TLS of another's comes by a proxy.
+            is_by_proxy: is_by_tls && !has_tls,
+            running: database.running(),
+        };
         let host = self.url.as_deref().and_then(host_of).map(str::to_ascii_lowercase);
         let strangers = Origins { domain: host, only: None };
         let strangers = self.are_strangers_let_in.then_some(strangers);
         let ticket_key = Seed::from_bytes(&hmac_sha256(seed.as_bytes(), &[TICKETS]));
         let visitors = Visitors { owners, guests, strangers, ticket_key };
-        let address = tenure_hub_server::serve(self.listener, pages, visitors)
+        let address = tenure_hub_server::serve(self.entrance, pages, visitors)
             .context("can't serve pages")?;
-        let url = self.url.unwrap_or_else(|| format!("http://{address}"));
+        let scheme = if has_tls { "https" } else { "http" };
+        let url = self.url.unwrap_or_else(|| format!("{scheme}://{address}"));
         Ok(Served { url, owners: keys.0, guests: keys.1 })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum_core::response::Response;
+use axum::response::Response;
 use rusqlite::OptionalExtension as _;
 use tenure_pages::{Entry, NoPage, Visits};
 use tenure_wire::{NoResult, Target};
@@ -12,7 +12,7 @@ use super::place::Place;
 use super::tickets::{Ticket, Tickets};
 use crate::api::sign_in;
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::state::HubState;
 
 /// How long a look at the sign-in counts.
 const COUNTS_FOR: Duration = Duration::from_secs(3);
@@ -31,13 +31,13 @@ pub(super) struct Visitor {
 /// # Errors
 /// The answer that says that the database failed.
 pub(super) async fn visitor(
-    state: &State,
+    hub: &HubState,
     tickets: &Tickets,
     place: &Place,
     ticket: &Ticket,
 ) -> Result<Option<Visitor>, Response> {
     let (device, session) = (place.device.to_string(), ticket.session);
-    let looked = state.run(move |_, database| {
+    let looked = hub.run(move |_, database| {
         let connection = &database.connection;
         let session = match session {
             Some(id) => sign_in::session_by_id(connection, id, now())?,
@@ -61,7 +61,7 @@ pub(super) async fn visitor(
 #[derive(Clone)]
 pub(super) struct Allowed<V> {
     visits: V,
-    state: State,
+    hub: HubState,
     tickets: Tickets,
     place: Place,
     ticket: Ticket,
@@ -73,12 +73,12 @@ impl<V> Allowed<V> {
     /// Calls by `visits` for `visitor`, who was just found to be the one with this ticket.
     pub(super) fn new(
         visits: V,
-        (state, tickets): (State, Tickets),
+        (hub, tickets): (HubState, Tickets),
         (place, ticket): (Place, Ticket),
         visitor: Visitor,
     ) -> Self {
         let looked = Arc::new(Mutex::new(Instant::now()));
-        Self { visits, state, tickets, place, ticket, visitor, looked }
+        Self { visits, hub, tickets, place, ticket, visitor, looked }
     }
 
     /// Whether the ticket is that visitor's still.
@@ -87,7 +87,7 @@ impl<V> Allowed<V> {
         if looked().elapsed() < COUNTS_FOR {
             return true;
         }
-        let found = visitor(&self.state, &self.tickets, &self.place, &self.ticket).await;
+        let found = visitor(&self.hub, &self.tickets, &self.place, &self.ticket).await;
         *looked() = Instant::now();
         matches!(found, Ok(Some(found)) if found == self.visitor)
     }

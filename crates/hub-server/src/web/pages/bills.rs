@@ -1,95 +1,139 @@
 //! Bills by tenant and month: as a page, as CSV and as JSON.
 
-use axum_core::response::Response;
+use axum::extract::State;
+use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::html;
-use serde_json::{Value, json};
-use tenure_wire::hub::Scope;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
 
-use super::layout::{or_sign_in, page};
+use super::layout::page;
 use crate::devices::receipts::{self, BillLine};
-use crate::web::answers::{self, Parameters, conditional, problem};
-use crate::web::gate::who;
-use crate::web::state::State;
+use crate::web::answers::{self, conditional, problem};
+use crate::web::extract::{Parameters, Pass, Reading, SignedIn};
+use crate::web::openapi::{Conditional, Problem, Refused};
+use crate::web::state::HubState;
+
+/// Bills.
+#[derive(Serialize, ToSchema)]
+struct Bills {
+    items: Vec<BillItem>,
+    /// All of them are in one answer.
+    #[schema(schema_with = nothing)]
+    next: (),
+}
+
+/// A line of a bill.
+#[derive(Serialize, ToSchema)]
+struct BillItem {
+    month: String,
+    tenant: String,
+    device: String,
+    machine: String,
+    receipts: u64,
+    /// A whole number of millionths of the currency.
+    price_millionths: String,
+    currency: String,
+}
+
+fn nothing() -> utoipa::openapi::schema::Object {
+    utoipa::openapi::schema::Object::with_type(utoipa::openapi::schema::Type::Null)
+}
 
 /// The lines that a request asks for and its pass may see, and the currency.
 async fn lines(
-    state: &State,
-    headers: &HeaderMap,
+    hub: &HubState,
+    who: String,
     parameters: &Parameters,
 ) -> Result<(Vec<BillLine>, String), Response> {
-    let who = who(state, headers, Scope::Read).await?;
-    let Some(tariff) = state.tariff().cloned() else {
+    let Some(tariff) = hub.tariff().cloned() else {
         return Err(problem(
             StatusCode::NOT_FOUND,
             "the hub has no prices; start it with --tariff",
         ));
     };
     let currency = tariff.currency.clone();
-    let wanted = parameters.iter().find(|(name, month)| name == "month" && !month.is_empty());
+    let wanted = parameters.0.iter().find(|(name, month)| name == "month" && !month.is_empty());
     let month = wanted.map(|(_, month)| month.clone());
     if let Some(month) = month.as_deref().filter(|month| !receipts::is_month(month)) {
         let detail = format!("month={month} is no month; write it as 2026-11");
         return Err(problem(StatusCode::BAD_REQUEST, &detail));
     }
-    let lines = state.run(move |_, database| {
+    let lines = hub.run(move |_, database| {
         Ok(receipts::bills(&database.connection, &who, month.as_deref(), &tariff)?)
     });
     Ok((lines.await?, currency))
 }
 
-/// `GET /v1/bills`.
-pub(crate) async fn json(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
-    match lines(&state, &headers, &parameters).await {
-        Ok((lines, currency)) => {
-            let items: Vec<Value> = lines.iter().map(|line| object(line, &currency)).collect();
-            let body = json!({ "items": items, "next": null }).to_string();
-            conditional(&headers, "application/json", body)
-        }
-        Err(answer) => answer,
-    }
+/// Bills by month, tenant, device and machine.
+#[utoipa::path(
+    get,
+    path = "/v1/bills",
+    operation_id = "list_bills",
+    params(("month" = Option<String>, Query, description = "Only this month, as `2026-11`.")),
+    responses(
+        (status = 200, description = "The answer. Its ETag may be sent as If-None-Match.", body = Bills),
+        Conditional,
+        Refused,
+        (status = 404, description = "The hub has no prices.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn json(
+    State(hub): State<HubState>,
+    Pass { who, .. }: Pass<Reading>,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let (lines, currency) = match lines(&hub, who, &parameters).await {
+        Ok(lines) => lines,
+        Err(answer) => return answer,
+    };
+    let items = lines.into_iter().map(|line| item(line, currency.clone())).collect();
+    conditional(&headers, "application/json", json!(Bills { items, next: () }).to_string())
 }
 
-/// A line of a bill in JSON.
-fn object(line: &BillLine, currency: &str) -> Value {
-    json!({
-        "month": line.month,
-        "tenant": line.tenant,
-        "device": line.device,
-        "machine": line.machine,
-        "receipts": line.receipts,
-        "price_millionths": line.millionths.to_string(),
-        "currency": currency,
-    })
+fn item(line: BillLine, currency: String) -> BillItem {
+    let BillLine { month, tenant, device, machine, receipts, millionths } = line;
+    let price_millionths = millionths.to_string();
+    BillItem { month, tenant, device, machine, receipts, price_millionths, currency }
 }
 
 /// `GET /bills.csv`.
-pub(crate) async fn csv(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
-    let (lines, currency) = match lines(&state, &headers, &parameters).await {
+pub(crate) async fn csv(
+    State(hub): State<HubState>,
+    SignedIn { who }: SignedIn,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let (lines, currency) = match lines(&hub, who, &parameters).await {
         Ok(lines) => lines,
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
     let headings = ["month", "tenant", "device", "machine", "receipts", "price", "currency"];
-    let rows: Vec<Vec<String>> = lines
-        .iter()
-        .map(|line| {
-            let BillLine { month, tenant, device, machine, receipts, millionths } = line.clone();
-            let (receipts, price) = (receipts.to_string(), money(millionths));
-            vec![month, tenant, device, machine, receipts, price, currency.clone()]
-        })
-        .collect();
+    let row = |line: BillLine| {
+        let BillLine { month, tenant, device, machine, receipts, millionths } = line;
+        let (receipts, price) = (receipts.to_string(), money(millionths));
+        vec![month, tenant, device, machine, receipts, price, currency.clone()]
+    };
+    let rows: Vec<Vec<String>> = lines.into_iter().map(row).collect();
     conditional(&headers, "text/csv; charset=utf-8", answers::csv(&headings, &rows))
 }
 
 /// `GET /bills`.
-pub(crate) async fn show(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
-    let (lines, currency) = match lines(&state, &headers, &parameters).await {
+pub(crate) async fn show(
+    State(hub): State<HubState>,
+    SignedIn { who }: SignedIn,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let (lines, currency) = match lines(&hub, who, &parameters).await {
         Ok(lines) => lines,
         Err(answer) if answer.status() == StatusCode::NOT_FOUND => {
             let body = html! { p { "This hub has no prices. Start it with " code { "--tariff tariff.toml" } "." } };
             return page(&headers, "Bills", "bills", &body);
         }
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
     let bills =
         lines.chunk_by(|one, other| (&one.month, &one.tenant) == (&other.month, &other.tenant));

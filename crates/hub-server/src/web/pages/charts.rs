@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum_core::response::Response;
-use http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
 use rusqlite::{Connection, params};
-use tenure_wire::hub::Scope;
 
 use crate::store::audit::seconds;
-use crate::web::gate::who;
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::state::HubState;
 
 /// The span of a bar, in seconds, and how many bars there are: 12 hours.
 const SPAN_S: i64 = 300;
@@ -25,16 +22,14 @@ type Bars = Vec<(i64, i64, i64)>;
 /// A chart of each machine of a device.
 ///
 /// # Errors
-/// The answer to a request without a pass.
+/// The answer where the database fails.
 pub(crate) async fn of_device(
-    state: &State,
-    headers: &HeaderMap,
+    hub: &HubState,
+    who: String,
     device: &str,
 ) -> Result<Markup, Response> {
-    let who = who(state, headers, Scope::Read).await?;
     let (device, from) = (device.to_string(), first_bar());
-    let machines =
-        state.run(move |_, database| Ok(read(&database.connection, &who, &device, from)?));
+    let machines = hub.run(move |_, database| Ok(read(&database.connection, &who, &device, from)?));
     let machines = machines.await?;
     Ok(html! {
         @if !machines.is_empty() { div.charts { @for (machine, bars) in &machines {

@@ -3,14 +3,11 @@
 //! The hub holds no key that can place a machine, so a page can't install one. It names the package by the digest of
 //! its manifest: the command installs what the page showed, whatever the tag means by then.
 
-use axum_core::response::Response;
-use http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
 use rusqlite::{Connection, params};
-use tenure_wire::hub::Scope;
 
-use crate::web::gate::who;
-use crate::web::state::State;
+use crate::web::state::HubState;
 
 /// The most repositories that a page has commands for: those with the newest pushes.
 const REPOSITORIES_MAX: u8 = 8;
@@ -27,16 +24,15 @@ struct Pushed {
 /// The commands for `device`, if the pass is its owner's and the owner pushed packages.
 ///
 /// # Errors
-/// The answer to a request without a pass.
+/// The answer where the database fails.
 pub(crate) async fn on_device(
-    state: &State,
-    headers: &HeaderMap,
+    hub: &HubState,
+    who: String,
     device: &str,
 ) -> Result<Markup, Response> {
-    let who = who(state, headers, Scope::Read).await?;
     let name = device.to_string();
     let pushed =
-        state.run(move |_, database| Ok(installable(&database.connection, &who, &name)?)).await?;
+        hub.run(move |_, database| Ok(installable(&database.connection, &who, &name)?)).await?;
     Ok(html! {
         @if !pushed.is_empty() {
             h2 id="install" { "Install a package" }

@@ -1,6 +1,6 @@
 //! The frame of each page, and the answers that lead elsewhere.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
 

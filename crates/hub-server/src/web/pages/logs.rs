@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum_core::body::Body;
-use axum_core::response::{IntoResponse as _, Response};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
@@ -20,10 +21,12 @@ use tenure_wire::hub::Scope;
 use tokio::time::{Instant, timeout};
 
 use crate::running::live_logs::{Message, WATCHERS_OF_KEY_MAX, Watch};
-use crate::web::answers::{Parameters, problem};
+use crate::web::answers::problem;
+use crate::web::extract::{Parameters, Pass, Segments, Watching};
 use crate::web::gate::who;
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::openapi::Problem;
+use crate::web::state::HubState;
 
 /// How often the pass of a stream is looked at, and how often a stream says that it is alive.
 const CHECK_EVERY: Duration = Duration::from_secs(3);
@@ -33,8 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const EVENTS_WAITING: usize = 1;
 
 /// The part of a device's page that shows its log, once somebody asks for it.
-pub(crate) fn on_device(state: &State, device: &str, machines: &[String]) -> Markup {
-    let is_shared = state.logs().is_shared(device, now());
+pub(crate) fn on_device(hub: &HubState, device: &str, machines: &[String]) -> Markup {
+    let is_shared = hub.logs().is_shared(device, now());
     html! {
         section #log data-keep[is_shared] aria-labelledby="log-heading" {
             h2 #log-heading { "Log" }
@@ -65,34 +68,51 @@ struct Wanted {
     after: Option<(u32, u64)>,
 }
 
-/// `GET /v1/devices/DEVICE/log`: the log from its last lines on, as server-sent events (HTML, "Server-sent events").
+/// The log of a device as it grows, from its last lines on. The device must show it here.
+#[utoipa::path(
+    get,
+    path = "/v1/devices/{device}/log",
+    operation_id = "watch_log",
+    params(
+        ("device" = String, Path),
+        ("machine" = Option<String>, Query, description = "Only lines of this machine."),
+        ("Last-Event-ID" = Option<String>, Header, nullable = false, description = "The id of the last event that the client has."),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. One without a \
+            name is a line, as JSON; `lost` says how many lines are missing there; `end` comes when the pass is over."),
+        (status = 400, description = "A parameter can't be read.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or one that isn't good."),
+        (status = 403, description = "A token without the scope `logs`."),
+        (status = 404, description = "There is no such device.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many logs are watched.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be read now."),
+    ),
+)]
 pub(crate) async fn stream(
-    state: State,
-    device: String,
+    State(hub): State<HubState>,
+    Segments(device): Segments<String>,
+    Pass { who, .. }: Pass<Watching>,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
-    let who = match who(&state, &headers, Scope::Logs).await {
-        Ok(who) => who,
-        Err(answer) => return answer,
-    };
     let wanted = match wanted(&headers, &parameters) {
         Ok(wanted) => wanted,
         Err(error) => return problem(StatusCode::BAD_REQUEST, &error),
     };
-    match is_owners(&state, &device, &who).await {
+    match is_owners(&hub, &device, &who).await {
         Ok(true) => {}
         Ok(false) => return problem(StatusCode::NOT_FOUND, "there is no such device"),
         Err(answer) => return answer,
     }
-    let Some(watch) = state.logs().watch(&who, &device) else {
+    let Some(watch) = hub.logs().watch(&who, &device) else {
         let text = format!(
             "too many logs are watched: {WATCHERS_OF_KEY_MAX} of a key at once; close one first"
         );
         return problem(StatusCode::TOO_MANY_REQUESTS, &text);
     };
     let (sender, body) = Channel::new(EVENTS_WAITING);
-    let stream = Stream { state, device, who, headers, wanted, sender };
+    let stream = Stream { hub, device, who, headers, wanted, sender };
     tokio::spawn(stream.feed(watch));
     // A proxy would wait for more than a line (nginx, `proxy_buffering`).
     let headers =
@@ -102,7 +122,7 @@ pub(crate) async fn stream(
 
 /// A stream that is open.
 struct Stream {
-    state: State,
+    hub: HubState,
     device: String,
     who: String,
     /// The request's, with its pass.
@@ -139,9 +159,9 @@ impl Stream {
     }
 
     async fn is_allowed(&self) -> bool {
-        let holder = who(&self.state, &self.headers, Scope::Logs).await;
+        let holder = who(&self.hub, &self.headers, Scope::Logs).await;
         holder.is_ok_and(|holder| holder == self.who)
-            && is_owners(&self.state, &self.device, &self.who).await.unwrap_or(false)
+            && is_owners(&self.hub, &self.device, &self.who).await.unwrap_or(false)
     }
 
     /// Sends events; `false` if the client is gone.
@@ -187,7 +207,7 @@ fn event(line: &LogLine) -> String {
 }
 
 /// Reads the parameters of a request, and the last line that its client has.
-fn wanted(headers: &HeaderMap, parameters: &Parameters) -> Result<Wanted, String> {
+fn wanted(headers: &HeaderMap, Parameters(parameters): &Parameters) -> Result<Wanted, String> {
     let mut machine = None;
     for (name, value) in parameters {
         match name.as_str() {
@@ -207,9 +227,9 @@ fn wanted(headers: &HeaderMap, parameters: &Parameters) -> Result<Wanted, String
 }
 
 /// Whether the device is listed and belongs to `who`.
-async fn is_owners(state: &State, device: &str, who: &str) -> Result<bool, Response> {
+async fn is_owners(hub: &HubState, device: &str, who: &str) -> Result<bool, Response> {
     let names = [device.to_string(), who.to_string()];
-    let listed = state.run(move |_, database| {
+    let listed = hub.run(move |_, database| {
         let query = "SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2";
         Ok(database.connection.prepare_cached(query)?.exists(names)?)
     });

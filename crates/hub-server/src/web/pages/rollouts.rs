@@ -1,9 +1,9 @@
 //! A rollout as a page: its gates, its stages, its devices, and the buttons that steer it.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Method, StatusCode, header};
 use maud::{Markup, html};
-use tenure_wire::hub::Scope;
 
 use super::layout::{missing, or_sign_in, page};
 use super::table::table_of;
@@ -11,19 +11,22 @@ use crate::api;
 use crate::api::resource::resource;
 use crate::exchange::Exchange;
 use crate::rollouts::{self, Counts, Event, Rollout};
-use crate::web::gate::{holder, who};
-use crate::web::state::State;
+use crate::web::extract::{Parameters, Segments, SignedIn};
+use crate::web::gate::holder;
+use crate::web::state::HubState;
 use crate::web::{lists, now};
 
 /// `GET /rollouts/ID`.
-pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response {
-    let who = match who(&state, &headers, Scope::Read).await {
-        Ok(who) => who,
-        Err(answer) => return or_sign_in(answer),
-    };
-    let found = state.run(move |_, database| {
+pub(crate) async fn show(
+    State(hub): State<HubState>,
+    Segments(id): Segments<i64>,
+    SignedIn { who }: SignedIn,
+    headers: HeaderMap,
+) -> Response {
+    let asker = who.clone();
+    let found = hub.run(move |_, database| {
         let connection = &database.connection;
-        let Some(rollout) = rollouts::find(connection, &who, id)? else { return Ok(None) };
+        let Some(rollout) = rollouts::find(connection, &asker, id)? else { return Ok(None) };
         let counts = Counts::of(connection, id)?;
         Ok(Some((counts, rollouts::waits(connection, &rollout, &counts)?, rollout)))
     });
@@ -33,10 +36,10 @@ pub(crate) async fn show(state: State, id: i64, headers: HeaderMap) -> Response 
         Err(answer) => return answer,
     };
     let Some(devices) = resource("rollout-devices") else { return missing() };
-    let parameters = [("rollout".to_string(), id.to_string()), ("limit".into(), "1000".into())];
-    let (request, rows) = match lists::rows(&state, devices, &headers, &parameters).await {
+    let parameters = vec![("rollout".to_string(), id.to_string()), ("limit".into(), "1000".into())];
+    let (request, rows) = match lists::rows(&hub, devices, who, &Parameters(parameters)).await {
         Ok(rows) => rows,
-        Err(answer) => return or_sign_in(answer),
+        Err(answer) => return answer,
     };
     let body = html! {
         (described(&rollout, &waits))
@@ -100,11 +103,15 @@ fn buttons(rollout: &Rollout) -> Markup {
 }
 
 /// `POST /rollouts/ID/VERB` by one of those buttons.
-pub(crate) async fn steer(state: State, id: i64, verb: String, headers: HeaderMap) -> Response {
+pub(crate) async fn steer(
+    State(hub): State<HubState>,
+    Segments((id, verb)): Segments<(i64, String)>,
+    headers: HeaderMap,
+) -> Response {
     if Event::of_verb(&verb).is_none() {
         return missing();
     }
-    let holder = match holder(&state, &headers).await {
+    let holder = match holder(&hub, &headers).await {
         Ok(holder) => holder,
         Err(answer) => return or_sign_in(answer),
     };
@@ -117,9 +124,9 @@ pub(crate) async fn steer(state: State, id: i64, verb: String, headers: HeaderMa
         body: Vec::new(),
         who: holder.who.clone(),
         unix_s: now(),
-        hub_hears_since_unix_s: state.hears_since_unix_s(),
+        hub_hears_since_unix_s: hub.hears_since_unix_s(),
     };
-    let done = state.run(move |_, database| {
+    let done = hub.run(move |_, database| {
         database.transact(|connection| api::exchange(connection, &holder, &asked))
     });
     match done.await {

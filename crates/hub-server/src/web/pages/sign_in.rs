@@ -1,40 +1,48 @@
 //! Signing in and out with a browser, and ending a pass.
 
-use axum_core::response::{IntoResponse as _, Response};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, header};
 use maud::html;
-use tenure_wire::hub::Scope;
 
 use super::layout::{HTML, layout, missing, redirect};
 use crate::api::sign_in;
+use crate::exchange::pairs;
+use crate::web::extract::{Ending, Parameters, Pass, Segments, value};
 use crate::web::gate::{self, COOKIE};
 use crate::web::now;
-use crate::web::state::State;
+use crate::web::state::HubState;
 
 /// `GET /sign-in?code=…`, as `tenure login` prints it. A link from another site is asked about first, so
 /// that nobody is signed in as somebody else without noticing.
-pub(crate) async fn show(state: State, headers: HeaderMap, code: String) -> Response {
+pub(crate) async fn show(
+    State(hub): State<HubState>,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let code = parameters.value("code");
     let is_own = headers.get("sec-fetch-site").is_none_or(|site| site == "none");
     if code.is_empty() || !is_own {
-        return form(&code, StatusCode::OK, None);
+        return form(code, StatusCode::OK, None);
     }
-    open(&state, code).await
+    open(&hub, code.into()).await
 }
 
 /// `POST /sign-in` by the form of that page.
-pub(crate) async fn by_form(state: State, code: String) -> Response {
-    open(&state, code).await
+pub(crate) async fn by_form(State(hub): State<HubState>, body: Bytes) -> Response {
+    open(&hub, value(&pairs(&body), "code").into()).await
 }
 
-async fn open(state: &State, code: String) -> Response {
-    let opened = state.run(move |_, database| {
+async fn open(hub: &HubState, code: String) -> Response {
+    let opened = hub.run(move |_, database| {
         database.transact(|connection| sign_in::open_page(connection, code.trim(), now()))
     });
     match opened.await {
         Ok(Some(secret)) => {
             let cookie = format!(
                 "{COOKIE}={secret}; {}; Max-Age={}",
-                state.cookie_attributes(),
+                hub.cookie_attributes(),
                 sign_in::PAGE_S
             );
             ([(header::SET_COOKIE, cookie)], redirect("/")).into_response()
@@ -63,27 +71,27 @@ fn form(code: &str, status: StatusCode, error: Option<&str>) -> Response {
 }
 
 /// `POST /sign-out`.
-pub(crate) async fn sign_out(state: State, headers: HeaderMap) -> Response {
+pub(crate) async fn sign_out(State(hub): State<HubState>, headers: HeaderMap) -> Response {
     let Some(secret) = gate::session(&headers).map(String::from) else {
         return redirect("/sign-in");
     };
-    let ended = state.run(move |_, database| {
+    let ended = hub.run(move |_, database| {
         database.transact(|connection| sign_in::sign_out(connection, &secret))
     });
     if let Err(answer) = ended.await {
         return answer;
     }
-    let cookie = format!("{COOKIE}=; {}; Max-Age=0", state.cookie_attributes());
+    let cookie = format!("{COOKIE}=; {}; Max-Age=0", hub.cookie_attributes());
     ([(header::SET_COOKIE, cookie)], redirect("/sign-in")).into_response()
 }
 
 /// `POST /passes/ID/revoke`.
-pub(crate) async fn revoke(state: State, id: i64, headers: HeaderMap) -> Response {
-    let who = match gate::who(&state, &headers, Scope::Passes).await {
-        Ok(who) => who,
-        Err(answer) => return answer,
-    };
-    let revoked = state.run(move |_, database| {
+pub(crate) async fn revoke(
+    State(hub): State<HubState>,
+    Segments(id): Segments<i64>,
+    Pass { who, .. }: Pass<Ending>,
+) -> Response {
+    let revoked = hub.run(move |_, database| {
         database.transact(|connection| sign_in::revoke(connection, &who, id, now()))
     });
     match revoked.await {

@@ -1,0 +1,134 @@
+//! Programs that were made for WASI preview 1 become machines: `tenure build` links them with an adapter, which does by host
+//! calls what WASI's functions do. Devices know nothing of it.
+//!
+//! ```text
+//!   0          adapter: stack, variables, constants
+//!              settings: arguments, variables, folders, as tenure.toml says
+//!              room for a result, if standard output is the result of a call
+//!              room for open files, if the program opens any
+//!   base       the program's memory, as it was linked: all its addresses count from here
+//! ```
+//!
+//! The program's loads and stores get `base` added to the offset that each has anyway, so that they cost nothing more, and no
+//! address of the program's reaches below it. Its memory grows at its end as before: allocators that take for theirs all
+//! behind their data (wasi-libc's, TinyGo's, emscripten's) find no page of another's there.
+//!
+//! A command (a module that exports `_start`) becomes the function `run`: each call finds memory and globals as they are at a
+//! program's beginning. `proc_exit` doesn't come back to its caller: functions in the midst of which a program may exit
+//! return behind each such call once it has.
+
+mod adapter;
+mod exits;
+mod helpers;
+mod merge;
+mod moved;
+mod program;
+mod settings;
+
+pub(crate) use moved::Moved;
+pub use settings::{ProgramOutput, ProgramParameter, TreeValue, Wasi};
+
+use wasmparser::BinaryReaderError;
+
+use adapter::Adapter;
+use program::Program;
+
+/// The module that functions of WASI preview 1 are imported from.
+pub(crate) const MODULE: &str = "wasi_snapshot_preview1";
+/// The function that a command exports, and that is its program.
+const COMMAND: &str = "_start";
+/// The function that a command becomes.
+pub(crate) const RUN: &str = "run";
+
+/// The constants that the adapter is written with, too.
+#[path = "../../../../sdk/wasi/src/layout.rs"]
+#[allow(dead_code, reason = "the adapter's part of it")]
+mod layout;
+
+/// Why a program can't be linked with the adapter.
+#[derive(Debug, thiserror::Error)]
+pub enum WasiError {
+    /// It is no module, or of a kind that devices don't run.
+    #[error("the code is no WebAssembly module that devices run: {0}")]
+    Malformed(#[from] BinaryReaderError),
+    /// It has what can't be written anew.
+    #[error("the code can't be linked with WASI's functions: {0}")]
+    Encoding(String),
+    /// It imports what WASI hasn't.
+    #[error(
+        "the code imports {MODULE}.{name}, and WASI preview 1 has no such function; build it for wasm32-wasip1"
+    )]
+    Unknown {
+        /// The import.
+        name: String,
+    },
+    /// It imports a function with another type.
+    #[error("the code imports {MODULE}.{name} with other parameters than WASI preview 1 gives it")]
+    Signature {
+        /// The import.
+        name: String,
+    },
+    /// Its `_start` has parameters or results.
+    #[error(
+        "the code exports {COMMAND} with parameters or results, and a program has none of them there"
+    )]
+    Command,
+    /// It has several memories, or one of 64 bits.
+    #[error("a program for WASI has one memory of 32 bits, and the code has another")]
+    Memory,
+    /// It has text in its settings that no program could read.
+    #[error("tenure.toml, [wasi]: {0}")]
+    Settings(String),
+}
+
+impl<E: std::fmt::Debug> From<wasm_encoder::reencode::Error<E>> for WasiError {
+    fn from(error: wasm_encoder::reencode::Error<E>) -> Self {
+        Self::Encoding(format!("{error:?}"))
+    }
+}
+
+/// A program that was linked with the adapter.
+#[derive(Clone, Debug)]
+pub struct WasiProgram {
+    /// The module.
+    pub module: Vec<u8>,
+    /// The functions that it imports and that always fail, each with the reason.
+    pub missing: Vec<(String, &'static str)>,
+}
+
+/// Links `module` with the adapter, if it imports functions of WASI; `name` is its first argument.
+///
+/// # Errors
+/// See [`WasiError`].
+pub fn link(module: &[u8], name: &str, wasi: &Wasi) -> Result<Option<WasiProgram>, WasiError> {
+    // The function for AssemblyScript's abort reads the program's memory, and so must be a part of the program first.
+    let replaced = crate::make::foreign_abort::replace(module)?;
+    let program = Program::read(replaced.as_deref().unwrap_or(module))?;
+    if !program.imports.iter().any(|import| import.module == MODULE) {
+        return Ok(None);
+    }
+    let adapter = Adapter::read(adapter::BYTES)?;
+    let settings = settings::encode(name, wasi)?;
+    let missing = program.imports.iter().filter(|import| import.module == MODULE);
+    let missing = missing.filter_map(|import| Some((import.name.to_owned(), reason(import.name)?)));
+    let missing = missing.collect();
+    let module = merge::merge(&program, &adapter, &settings, wasi)?;
+    Ok(Some(WasiProgram { module, missing }))
+}
+
+/// Why a function always fails.
+fn reason(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "fd_allocate" => "no room can be had beforehand (ENOTSUP)",
+        "fd_fdstat_set_rights" => "rights follow from how a file was opened (ENOTSUP)",
+        "path_link" => "a file has one name (ENOTSUP)",
+        "proc_raise" => "there are no signals (ENOTSUP)",
+        "sock_accept" | "sock_recv" | "sock_send" | "sock_shutdown" => {
+            "there are no sockets (ENOTSOCK)"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

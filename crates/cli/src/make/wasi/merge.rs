@@ -1,0 +1,826 @@
+//! One module of two: the program, with its memory moved up, and the parts of the adapter that it uses below.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use tenure_wire::host_call::{self, HostCallInfo, TABLE};
+use wasm_encoder::reencode::{self, Reencode};
+use wasm_encoder::{
+    CodeSection, ConstExpr, CustomSection, DataCountSection, DataSection, ElementSection, Encode,
+    EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection, GlobalType,
+    ImportSection, Instruction, MemArg, MemorySection, MemoryType, Module, NameMap, NameSection,
+    StartSection, TableSection, TypeSection, ValType,
+};
+use wasmparser::{DataKind, ExternalKind, FuncType, FunctionBody, Operator, TypeRef};
+
+use super::adapter::{self, Adapter, Chosen};
+use super::exits::Exits;
+use super::helpers::{self, Memory, Places};
+use super::layout::{FILES_BYTES, WORD_RESULT};
+use super::moved::Moved;
+use super::program::Program;
+use super::{COMMAND, MODULE, ProgramOutput, RUN, Wasi, WasiError};
+use crate::make::pack::START_FUNCTION;
+
+/// How a run begins, as the adapter numbers it.
+const CAUSE_START: i32 = 0;
+const CAUSE_CALL: i32 = 1;
+const CAUSE_LIBRARY: i32 = 2;
+
+/// Makes one module of a program and what it uses of the adapter.
+pub(super) fn merge(
+    program: &Program<'_>,
+    adapter: &Adapter,
+    settings: &[u8],
+    wasi: &Wasi,
+) -> Result<Vec<u8>, WasiError> {
+    check(program)?;
+    let names = program.imported_functions().map(|(import, _)| import);
+    let names = names.filter(|import| import.module == MODULE).map(|import| import.name);
+    let chosen = adapter.choose(&names.collect::<Vec<_>>())?;
+    let files_bytes = if chosen.has_files { FILES_BYTES } else { 0 };
+    let has_result = wasi.output == ProgramOutput::Result;
+    let places = Places::new(adapter.memory_bytes, settings.len() as u32, has_result, files_bytes);
+    let mut settings = settings.to_vec();
+    if let Some(word) = settings.chunks_exact_mut(4).nth(WORD_RESULT as usize) {
+        word.copy_from_slice(&places.result.to_le_bytes());
+    }
+    let mut merger = Merger::new(program, adapter, &chosen, places)?;
+    merger.add_questions()?;
+    merger.add_user_map()?;
+    merger.encode_functions()?;
+    match program.exported_function(COMMAND) {
+        Some(command) => merger.add_runs(command, wasi.start)?,
+        None => merger.add_start()?,
+    }
+    merger.finish(&settings)
+}
+
+fn check(program: &Program<'_>) -> Result<(), WasiError> {
+    let imports_memory = program.imports.iter().any(|it| matches!(it.kind, TypeRef::Memory(_)));
+    let is_odd = |memory: &wasmparser::MemoryType| memory.memory64 || memory.shared;
+    if imports_memory || program.memories.len() > 1 || program.memories.iter().any(is_odd) {
+        return Err(WasiError::Memory);
+    }
+    let command = program.exported_function(COMMAND);
+    let takes_nothing = |function: u32| {
+        let kind = program.function_kind(function);
+        kind.is_some_and(|kind| kind.params().is_empty() && kind.results().is_empty())
+    };
+    if command.is_some_and(|command| !takes_nothing(command)) {
+        return Err(WasiError::Command);
+    }
+    Ok(())
+}
+
+/// The module in the making.
+struct Merger<'a> {
+    program: &'a Program<'a>,
+    adapter: &'a Adapter,
+    chosen: &'a Chosen,
+    places: Places,
+    is_command: bool,
+    types: TypeSection,
+    /// The types that are there, the program's own first.
+    kinds: Vec<Option<FuncType>>,
+    imports: ImportSection,
+    functions: FunctionSection,
+    code: CodeSection,
+    /// Where each function of the program's, and of the adapter's, is in the module.
+    program_functions: Vec<u32>,
+    adapter_functions: BTreeMap<u32, u32>,
+    /// Those between, with their types; they come last.
+    helpers: Vec<(u32, String, Function)>,
+    helpers_at: u32,
+    memory: Memory,
+    memory_calls: MemoryCalls,
+    /// The globals that say whether the program has exited, and whether it has run before.
+    exited: u32,
+    has_run: u32,
+    adapter_globals_at: u32,
+    moved: Moved,
+}
+
+/// The functions that do for the program what instructions about its memory did.
+#[derive(Default)]
+struct MemoryCalls {
+    size: u32,
+    grow: u32,
+    copy: u32,
+    fill: u32,
+    init: BTreeMap<u32, u32>,
+}
+
+impl<'a> Merger<'a> {
+    fn new(
+        program: &'a Program<'a>,
+        adapter: &'a Adapter,
+        chosen: &'a Chosen,
+        places: Places,
+    ) -> Result<Self, WasiError> {
+        let mut types = TypeSection::new();
+        if let Some(section) = program.type_section.clone() {
+            reencode::RoundtripReencoder.parse_type_section(&mut types, section)?;
+        }
+        let declared = program.memories.first();
+        let globals = program.imported_globals() + program.globals.len() as u32;
+        let adapter_globals = adapter.module.globals.len() as u32;
+        let own_globals_at = globals + adapter_globals;
+        let memory = Memory {
+            base: places.base,
+            page_bytes_log2: declared.and_then(|memory| memory.page_size_log2).unwrap_or(16),
+            pages: own_globals_at,
+            pages_max: declared.and_then(|memory| memory.maximum),
+        };
+        let mut merger = Self {
+            program,
+            adapter,
+            chosen,
+            places,
+            is_command: program.exported_function(COMMAND).is_some(),
+            types,
+            kinds: program.types.clone(),
+            imports: ImportSection::new(),
+            functions: FunctionSection::new(),
+            code: CodeSection::new(),
+            program_functions: Vec::new(),
+            adapter_functions: BTreeMap::new(),
+            helpers: Vec::new(),
+            helpers_at: 0,
+            memory,
+            memory_calls: MemoryCalls::default(),
+            exited: own_globals_at + 1,
+            has_run: own_globals_at + 2,
+            adapter_globals_at: globals,
+            moved: Moved::default(),
+        };
+        merger.add_imports()?;
+        Ok(merger)
+    }
+
+    /// All that both import, but for WASI's functions and the adapter's questions; and thereby where all functions are.
+    fn add_imports(&mut self) -> Result<(), WasiError> {
+        let mut next = 0;
+        for import in &self.program.imports {
+            let is_function = matches!(import.kind, TypeRef::Func(_));
+            if is_function {
+                self.program_functions.push(next);
+            }
+            if import.module == MODULE || self.program.is_notice_of_growth(import) {
+                continue;
+            }
+            let kind = reencode::RoundtripReencoder.entity_type(import.kind)?;
+            self.imports.import(import.module, import.name, kind);
+            next += u32::from(is_function);
+        }
+        let adapter = self.adapter;
+        for (function, (import, _)) in (0..).zip(adapter.module.imported_functions()) {
+            if !self.chosen.all.contains(&function) || adapter.question(function).is_some() {
+                continue;
+            }
+            let kind = self.kind_index(adapter.kind(function)?.clone())?;
+            self.imports.import(import.module, import.name, EntityType::Function(kind));
+            self.adapter_functions.insert(function, next);
+            next += 1;
+        }
+        for _ in &self.program.functions {
+            self.program_functions.push(next);
+            next += 1;
+        }
+        let imported = adapter.module.imported_count();
+        for function in self.chosen.all.range(imported..) {
+            self.adapter_functions.insert(*function, next);
+            next += 1;
+        }
+        self.helpers_at = next;
+        Ok(())
+    }
+
+    /// The index of a type, which is added if it isn't there.
+    fn kind_index(&mut self, kind: FuncType) -> Result<u32, WasiError> {
+        let found = self.kinds.iter().position(|it| it.as_ref() == Some(&kind));
+        if let Some(found) = found {
+            return Ok(found as u32);
+        }
+        let encoded = reencode::RoundtripReencoder.func_type(kind.clone())?;
+        self.types.ty().func_type(&encoded);
+        self.kinds.push(Some(kind));
+        Ok(self.kinds.len() as u32 - 1)
+    }
+
+    /// Adds a function between both; returns its index.
+    fn add_helper(
+        &mut self,
+        name: &str,
+        parameters: &[wasmparser::ValType],
+        results: &[wasmparser::ValType],
+        function: Function,
+    ) -> Result<u32, WasiError> {
+        let kind = FuncType::new(parameters.iter().copied(), results.iter().copied());
+        let kind = self.kind_index(kind)?;
+        let index = self.helpers_at + self.helpers.len() as u32;
+        self.helpers.push((kind, name.to_owned(), function));
+        Ok(index)
+    }
+
+    /// The answers to what the adapter asks.
+    fn add_questions(&mut self) -> Result<(), WasiError> {
+        let Places { settings, files, base, .. } = self.places;
+        let chosen = self.chosen;
+        for function in &chosen.all {
+            let answer = match self.adapter.question(*function) {
+                Some("settings") => settings,
+                Some("files") => files,
+                Some(_) => base,
+                None => continue,
+            };
+            let results = [wasmparser::ValType::I32];
+            let index = self.add_helper("wasi:place", &[], &results, helpers::constant(answer))?;
+            self.adapter_functions.insert(*function, index);
+        }
+        Ok(())
+    }
+
+    /// The functions by which the program's memory is sized, filled and copied, and which stand for its imports.
+    fn add_user_map(&mut self) -> Result<(), WasiError> {
+        use wasmparser::ValType::I32;
+        let moved = helpers::moved_address(self.places.base);
+        let moved = self.add_helper("wasi:address", &[I32], &[I32], moved)?;
+        let uses = MemoryUses::of(self.program)?;
+        let memory = self.memory;
+        if uses.size {
+            self.memory_calls.size =
+                self.add_helper("wasi:memory.size", &[], &[I32], memory.size())?;
+        }
+        if uses.grow {
+            let grow = memory.grow();
+            self.memory_calls.grow = self.add_helper("wasi:memory.grow", &[I32], &[I32], grow)?;
+        }
+        let three = [I32; 3];
+        if uses.copy {
+            let copy = Memory::copy(moved);
+            self.memory_calls.copy = self.add_helper("wasi:memory.copy", &three, &[], copy)?;
+        }
+        if uses.fill {
+            let fill = Memory::fill(moved);
+            self.memory_calls.fill = self.add_helper("wasi:memory.fill", &three, &[], fill)?;
+        }
+        for segment in uses.init {
+            let init = Memory::init(moved, segment);
+            let init = self.add_helper("wasi:memory.init", &three, &[], init)?;
+            self.memory_calls.init.insert(segment, init);
+        }
+        let program = self.program;
+        for (function, (import, kind)) in program.imported_functions().enumerate() {
+            let kind = program.kind(kind);
+            let index = match import.module {
+                MODULE => self.function_of_wasi(import.name, kind)?,
+                _ if program.is_notice_of_growth(import) => {
+                    let mut nothing = Function::new([]);
+                    nothing.instructions().end();
+                    self.add_helper(import.name, &[I32], &[], nothing)?
+                }
+                host_call::MODULE => {
+                    let call = TABLE.iter().find(|call| call.name == import.name);
+                    match (call, self.program_functions.get(function)) {
+                        (Some(call), Some(import)) => self.host_call(call, *import, moved, kind)?,
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            if let Some(place) = self.program_functions.get_mut(function) {
+                *place = index;
+            }
+        }
+        Ok(())
+    }
+
+    /// The function that is one of WASI's.
+    fn function_of_wasi(&mut self, name: &str, kind: Option<&FuncType>) -> Result<u32, WasiError> {
+        let function = self.chosen.function(name)?;
+        if kind != Some(self.adapter.kind(function)?) {
+            return Err(WasiError::Signature { name: name.into() });
+        }
+        let index = self.adapter_functions.get(&function).copied();
+        let index = index.ok_or_else(|| WasiError::Unknown { name: name.into() })?;
+        if name == EXIT && self.is_command {
+            let exit = helpers::exit(index, self.exited);
+            return self.add_helper("wasi:proc_exit", &[wasmparser::ValType::I32], &[], exit);
+        }
+        Ok(index)
+    }
+
+    /// A host call of the program's own. One of another type than it has is refused later, by its name.
+    fn host_call(
+        &mut self,
+        call: &HostCallInfo,
+        import: u32,
+        moved: u32,
+        kind: Option<&FuncType>,
+    ) -> Result<u32, WasiError> {
+        let slots: usize = call.parameters.iter().map(|parameter| parameter.kind.slots()).sum();
+        let Some(kind) = kind.filter(|kind| kind.params().len() == slots) else {
+            return Ok(import);
+        };
+        let function = helpers::host_call(call, import, moved);
+        let name = format!("tenure:{}", call.name);
+        self.add_helper(&name, kind.params(), kind.results(), function)
+    }
+
+    fn encode_functions(&mut self) -> Result<(), WasiError> {
+        let program = self.program;
+        let mut imports = program.imported_functions();
+        let exit = imports.position(|(import, _)| import.module == MODULE && import.name == EXIT);
+        let exit = exit.filter(|_| self.is_command).map(|exit| exit as u32);
+        let exits = Exits::of(program, exit)?;
+        let mut place = 0;
+        for (body, kind) in program.bodies.iter().zip(&program.functions) {
+            self.functions.function(*kind);
+            let function = self.encode_function(body, program.kind(*kind), &exits, &mut place)?;
+            self.code.function(&function);
+        }
+        // From there on the code is none of the program's.
+        self.moved.push(place, 0);
+        let adapter = self.adapter;
+        let imported = adapter.module.imported_count();
+        for function in self.chosen.all.range(imported..) {
+            let kind = self.kind_index(adapter.kind(*function)?.clone())?;
+            self.functions.function(kind);
+            let body = adapter.module.bodies.get((function - imported) as usize);
+            if let Some(body) = body {
+                self.encode_adapter_function(body)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes a function of the program's; `place` is where it will be in the code section's content, and is moved behind it.
+    fn encode_function(
+        &mut self,
+        body: &FunctionBody<'_>,
+        kind: Option<&FuncType>,
+        exits: &Exits,
+        place: &mut u32,
+    ) -> Result<Function, WasiError> {
+        let exited = self.exited;
+        let code_at = self.program.code_at;
+        let mut encoder = self.program_encoder();
+        let mut function = encoder.new_function_with_parsed_locals(body)?;
+        let mut operators = body.get_operators_reader()?;
+        let mut places = Vec::new();
+        while !operators.eof() {
+            let (operator, offset) = operators.read_with_offset()?;
+            places.push((function.byte_len(), offset - code_at));
+            let may_exit = exits.may_be_behind(&operator);
+            function.instruction(&encoder.instruction(operator)?);
+            if may_exit {
+                return_if_exited(&mut function, exited, kind);
+            }
+        }
+        let length = function.byte_len() as u32;
+        let mut head = Vec::new();
+        length.encode(&mut head);
+        let start = *place + head.len() as u32;
+        for (to, from) in places {
+            self.moved.push(start + to as u32, from as u32);
+        }
+        *place = start + length;
+        Ok(function)
+    }
+
+    fn encode_adapter_function(&mut self, body: &FunctionBody<'_>) -> Result<(), WasiError> {
+        let mut kinds = BTreeMap::new();
+        for (index, kind) in self.adapter.module.types.iter().enumerate() {
+            if let Some(kind) = kind {
+                // Types of blocks; most of them are there already.
+                kinds.insert(index as u32, kind.clone());
+            }
+        }
+        let mut operators = body.get_operators_reader()?;
+        let mut used = BTreeMap::new();
+        while !operators.eof() {
+            if let Operator::Block { blockty }
+            | Operator::Loop { blockty }
+            | Operator::If { blockty } = operators.read()?
+                && let wasmparser::BlockType::FuncType(index) = blockty
+                && let Some(kind) = kinds.get(&index)
+            {
+                used.insert(index, self.kind_index(kind.clone())?);
+            }
+        }
+        let mut encoder = AdapterEncoder {
+            functions: &self.adapter_functions,
+            globals_at: self.adapter_globals_at,
+            types: used,
+        };
+        let mut function = encoder.new_function_with_parsed_locals(body)?;
+        let mut operators = body.get_operators_reader()?;
+        while !operators.eof() {
+            function.instruction(&encoder.instruction(operators.read()?)?);
+        }
+        self.code.function(&function);
+        Ok(())
+    }
+
+    fn program_encoder(&self) -> ProgramEncoder<'_> {
+        ProgramEncoder {
+            functions: &self.program_functions,
+            base: self.places.base,
+            calls: &self.memory_calls,
+            keeps_data: self.is_command,
+        }
+    }
+
+    /// The adapter's function of that name, where it is in the module.
+    fn adapter_function(&self, name: &str) -> Result<u32, WasiError> {
+        let function = self.chosen.function(name)?;
+        let index = self.adapter_functions.get(&function).copied();
+        index.ok_or_else(|| WasiError::Unknown { name: name.into() })
+    }
+
+    fn program_function(&self, function: u32) -> u32 {
+        self.program_functions.get(function as usize).copied().unwrap_or(function)
+    }
+
+    /// The functions that run a command: for a call, and as the machine starts.
+    fn add_runs(&mut self, command: u32, starts: bool) -> Result<(), WasiError> {
+        let call = self.run(command, CAUSE_CALL)?;
+        self.add_helper(RUN, &[], &[], call)?;
+        if starts {
+            let start = self.run(command, CAUSE_START)?;
+            self.add_helper(START_FUNCTION, &[], &[], start)?;
+        }
+        Ok(())
+    }
+
+    /// A run: memory and globals as they are at the beginning, then the program, then what is left to do.
+    fn run(&self, command: u32, cause: i32) -> Result<Function, WasiError> {
+        let mut function = Function::new([]);
+        function.instructions().global_get(self.has_run).if_(wasm_encoder::BlockType::Empty);
+        self.memory.clear(&mut function);
+        function.instructions().end().i32_const(1).global_set(self.has_run);
+        function.instructions().i32_const(0).global_set(self.exited);
+        function.instructions().i32_const(self.pages() as i32).global_set(self.memory.pages);
+        let mut encoder = self.program_encoder();
+        for (index, global) in (self.program.imported_globals()..).zip(&self.program.globals) {
+            if global.ty.mutable {
+                append_constant(&mut encoder, &mut function, &global.init_expr)?;
+                function.instructions().global_set(index);
+            }
+        }
+        for (segment, data) in (0..).zip(&self.program.data) {
+            let DataKind::Active { offset_expr, .. } = &data.kind else { continue };
+            append_constant(&mut encoder, &mut function, offset_expr)?;
+            let mut code = function.instructions();
+            code.i32_const(self.places.base as i32).i32_add();
+            code.i32_const(0).i32_const(data.data.len() as i32).memory_init(0, segment);
+        }
+        let mut code = function.instructions();
+        code.i32_const(cause).call(self.adapter_function(adapter::BEGIN)?);
+        if let Some(start) = self.program.start {
+            code.call(self.program_function(start));
+        }
+        code.global_get(self.exited).i32_eqz().if_(wasm_encoder::BlockType::Empty);
+        code.call(self.program_function(command)).end();
+        code.call(self.adapter_function(adapter::END)?).end();
+        Ok(function)
+    }
+
+    /// The start function of a library.
+    fn add_start(&mut self) -> Result<(), WasiError> {
+        let mut function = Function::new([]);
+        let mut code = function.instructions();
+        code.i32_const(CAUSE_LIBRARY).call(self.adapter_function(adapter::BEGIN)?);
+        if let Some(start) = self.program.start {
+            code.call(self.program_function(start));
+        }
+        code.end();
+        self.add_helper("wasi:start", &[], &[], function)?;
+        Ok(())
+    }
+
+    /// The program's pages at the beginning.
+    fn pages(&self) -> u32 {
+        self.program.memories.first().map_or(0, |memory| memory.initial as u32)
+    }
+
+    fn finish(mut self, settings: &[u8]) -> Result<Vec<u8>, WasiError> {
+        for (kind, _, function) in &self.helpers {
+            self.functions.function(*kind);
+            self.code.function(function);
+        }
+        let mut head = Vec::new();
+        self.code.len().encode(&mut head);
+        self.moved.shift(head.len() as u32);
+        let (data, data_count) = self.data(settings)?;
+        let mut module = Module::new();
+        module.section(&self.types).section(&self.imports).section(&self.functions);
+        let mut encoder = self.program_encoder();
+        let mut tables = TableSection::new();
+        for table in &self.program.tables {
+            encoder.parse_table(&mut tables, table.clone())?;
+        }
+        module.section(&tables).section(&self.memory_section()).section(&self.globals()?);
+        module.section(&self.exports()?);
+        if !self.is_command {
+            let start = self.helpers_at + self.helpers.len() as u32 - 1;
+            module.section(&StartSection { function_index: start });
+        }
+        let mut elements = ElementSection::new();
+        for element in &self.program.elements {
+            encoder.parse_element(&mut elements, element.clone())?;
+        }
+        module.section(&elements).section(&DataCountSection { count: data_count });
+        module.section(&self.code).section(&data);
+        self.add_customs(&mut module);
+        Ok(module.finish())
+    }
+
+    fn memory_section(&self) -> MemorySection {
+        let bytes =
+            |pages: u64| u64::from(self.places.base) + (pages << self.memory.page_bytes_log2);
+        let most = self.memory.pages_max.map(|pages| bytes(pages).min(u32::MAX.into()));
+        let mut section = MemorySection::new();
+        section.memory(MemoryType {
+            minimum: bytes(self.pages().into()),
+            maximum: most,
+            memory64: false,
+            shared: false,
+            // Pages of one byte: the program's pages are what it makes of them.
+            page_size_log2: Some(0),
+        });
+        section
+    }
+
+    fn globals(&self) -> Result<GlobalSection, WasiError> {
+        let mut globals = GlobalSection::new();
+        let mut encoder = self.program_encoder();
+        for global in &self.program.globals {
+            encoder.parse_global(&mut globals, global.clone())?;
+        }
+        for global in &self.adapter.module.globals {
+            reencode::RoundtripReencoder.parse_global(&mut globals, global.clone())?;
+        }
+        let kind = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
+        for value in [self.pages() as i32, 0, 0] {
+            globals.global(kind, &ConstExpr::i32_const(value));
+        }
+        Ok(globals)
+    }
+
+    /// A command offers its runs, and a library its functions.
+    fn exports(&self) -> Result<ExportSection, WasiError> {
+        let mut exports = ExportSection::new();
+        let mut encoder = self.program_encoder();
+        for export in &self.program.exports {
+            if !self.is_command || export.kind == ExternalKind::Memory {
+                encoder.parse_export(&mut exports, *export)?;
+            }
+        }
+        for (index, (_, name, _)) in (self.helpers_at..).zip(&self.helpers) {
+            if name == RUN || name == START_FUNCTION {
+                exports.export(name, ExportKind::Func, index);
+            }
+        }
+        Ok(exports)
+    }
+
+    /// The program's data, the adapter's and the settings.
+    fn data(&self, settings: &[u8]) -> Result<(DataSection, u32), WasiError> {
+        let mut section = DataSection::new();
+        for data in &self.program.data {
+            match &data.kind {
+                // Each run begins with them.
+                DataKind::Active { offset_expr, .. } if !self.is_command => {
+                    let place = self.moved_place(offset_expr)?;
+                    section.active(0, &place, data.data.iter().copied());
+                }
+                _ => {
+                    section.passive(data.data.iter().copied());
+                }
+            }
+        }
+        for data in &self.adapter.module.data {
+            reencode::RoundtripReencoder.parse_data(&mut section, data.clone())?;
+        }
+        let place = ConstExpr::i32_const(self.places.settings as i32);
+        section.active(0, &place, settings.iter().copied());
+        let count = section.len();
+        Ok((section, count))
+    }
+
+    /// The place of a segment, moved up.
+    fn moved_place(&self, place: &wasmparser::ConstExpr<'_>) -> Result<ConstExpr, WasiError> {
+        let mut operators = place.get_operators_reader();
+        if let Operator::I32Const { value } = operators.read()?
+            && let Operator::End = operators.read()?
+        {
+            return Ok(ConstExpr::i32_const(value.wrapping_add(self.places.base as i32)));
+        }
+        let mut bytes = Vec::new();
+        let mut encoder = self.program_encoder();
+        let mut operators = place.get_operators_reader();
+        while !operators.eof() {
+            match operators.read()? {
+                Operator::End => {}
+                operator => encoder.instruction(operator)?.encode(&mut bytes),
+            }
+        }
+        Instruction::I32Const(self.places.base as i32).encode(&mut bytes);
+        Instruction::I32Add.encode(&mut bytes);
+        Ok(ConstExpr::raw(bytes))
+    }
+
+    /// Names, where the code was, and what debuggers want to know.
+    fn add_customs(&self, module: &mut Module) {
+        let names = self.names();
+        let mut functions = NameMap::new();
+        for (index, name) in &names {
+            functions.append(*index, name);
+        }
+        let mut section = NameSection::new();
+        section.functions(&functions);
+        let mut has_lines = false;
+        for (name, data) in &self.program.customs {
+            if *name != "name" {
+                has_lines |= name.starts_with(".debug");
+                module.section(&CustomSection { name: (*name).into(), data: (*data).into() });
+            }
+        }
+        if has_lines {
+            let data = self.moved.to_bytes();
+            module.section(&CustomSection { name: Moved::SECTION.into(), data: data.into() });
+        }
+        module.section(&section);
+    }
+
+    fn names(&self) -> BTreeMap<u32, String> {
+        let mut names = BTreeMap::new();
+        for (index, name) in own_names(&self.adapter.module) {
+            if let Some(index) = self.adapter_functions.get(&index) {
+                names.insert(*index, name);
+            }
+        }
+        for (index, name) in own_names(self.program) {
+            if let Some(index) = self.program_functions.get(index as usize) {
+                names.insert(*index, name);
+            }
+        }
+        for (index, (_, name, _)) in (self.helpers_at..).zip(&self.helpers) {
+            names.insert(index, name.clone());
+        }
+        names
+    }
+}
+
+/// The function of WASI that ends a program.
+const EXIT: &str = "proc_exit";
+
+/// Returns, with zeros for results, if the program has exited.
+fn return_if_exited(function: &mut Function, exited: u32, kind: Option<&FuncType>) {
+    let mut code = function.instructions();
+    code.global_get(exited).if_(wasm_encoder::BlockType::Empty);
+    for result in kind.map_or(&[][..], |kind| kind.results()) {
+        match result {
+            wasmparser::ValType::I64 => code.i64_const(0),
+            wasmparser::ValType::F32 => code.f32_const(0.0.into()),
+            wasmparser::ValType::F64 => code.f64_const(0.0.into()),
+            wasmparser::ValType::Ref(kind) if kind.is_func_ref() => {
+                code.ref_null(wasm_encoder::HeapType::FUNC)
+            }
+            wasmparser::ValType::Ref(_) => code.ref_null(wasm_encoder::HeapType::EXTERN),
+            _ => code.i32_const(0),
+        };
+    }
+    code.return_().end();
+}
+
+/// Appends a constant's instructions.
+fn append_constant(
+    encoder: &mut ProgramEncoder<'_>,
+    function: &mut Function,
+    constant: &wasmparser::ConstExpr<'_>,
+) -> Result<(), WasiError> {
+    let mut operators = constant.get_operators_reader();
+    while !operators.eof() {
+        match operators.read()? {
+            Operator::End => {}
+            operator => {
+                function.instruction(&encoder.instruction(operator)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names that a module gives its functions.
+fn own_names(module: &Program<'_>) -> Vec<(u32, String)> {
+    let mut names = Vec::new();
+    let sections = module.customs.iter().filter(|(name, _)| *name == "name");
+    for (_, data) in sections {
+        let reader = wasmparser::BinaryReader::new(data, 0);
+        for part in wasmparser::NameSectionReader::new(reader).flatten() {
+            if let wasmparser::Name::Function(functions) = part {
+                let functions = functions.into_iter().flatten();
+                names.extend(functions.map(|naming| (naming.index, naming.name.to_owned())));
+            }
+        }
+    }
+    names
+}
+
+/// The instructions about its memory that a program has.
+#[derive(Default)]
+struct MemoryUses {
+    size: bool,
+    grow: bool,
+    copy: bool,
+    fill: bool,
+    init: std::collections::BTreeSet<u32>,
+}
+
+impl MemoryUses {
+    fn of(program: &Program<'_>) -> Result<Self, WasiError> {
+        let mut uses = Self::default();
+        for body in &program.bodies {
+            let mut operators = body.get_operators_reader()?;
+            while !operators.eof() {
+                match operators.read()? {
+                    Operator::MemorySize { .. } => uses.size = true,
+                    Operator::MemoryGrow { .. } => uses.grow = true,
+                    Operator::MemoryCopy { .. } => uses.copy = true,
+                    Operator::MemoryFill { .. } => uses.fill = true,
+                    Operator::MemoryInit { data_index, .. } => {
+                        uses.init.insert(data_index);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(uses)
+    }
+}
+
+/// Encodes the program: its functions are elsewhere, and its memory lies higher.
+struct ProgramEncoder<'m> {
+    functions: &'m [u32],
+    base: u32,
+    calls: &'m MemoryCalls,
+    /// Whether segments of data are needed again, for the next run.
+    keeps_data: bool,
+}
+
+type Reencoded<T> = Result<T, reencode::Error<Infallible>>;
+
+impl Reencode for ProgramEncoder<'_> {
+    type Error = Infallible;
+
+    fn function_index(&mut self, function: u32) -> Reencoded<u32> {
+        Ok(self.functions.get(function as usize).copied().unwrap_or(function))
+    }
+
+    fn mem_arg(&mut self, argument: wasmparser::MemArg) -> Reencoded<MemArg> {
+        let mut argument = reencode::utils::mem_arg(self, argument)?;
+        // No access at or beyond the last address is in the memory, whose size is at most that.
+        argument.offset = (argument.offset + u64::from(self.base)).min(u32::MAX.into());
+        Ok(argument)
+    }
+
+    fn instruction<'a>(&mut self, operator: Operator<'a>) -> Reencoded<Instruction<'a>> {
+        Ok(match operator {
+            Operator::MemorySize { .. } => Instruction::Call(self.calls.size),
+            Operator::MemoryGrow { .. } => Instruction::Call(self.calls.grow),
+            Operator::MemoryCopy { .. } => Instruction::Call(self.calls.copy),
+            Operator::MemoryFill { .. } => Instruction::Call(self.calls.fill),
+            Operator::MemoryInit { data_index, .. } => {
+                Instruction::Call(self.calls.init.get(&data_index).copied().unwrap_or(0))
+            }
+            Operator::DataDrop { .. } if self.keeps_data => Instruction::Nop,
+            operator => reencode::utils::instruction(self, operator)?,
+        })
+    }
+}
+
+/// Encodes the adapter: its functions, globals and types are elsewhere.
+struct AdapterEncoder<'m> {
+    functions: &'m BTreeMap<u32, u32>,
+    globals_at: u32,
+    types: BTreeMap<u32, u32>,
+}
+
+impl Reencode for AdapterEncoder<'_> {
+    type Error = Infallible;
+
+    fn function_index(&mut self, function: u32) -> Reencoded<u32> {
+        Ok(self.functions.get(&function).copied().unwrap_or(function))
+    }
+
+    fn global_index(&mut self, global: u32) -> Reencoded<u32> {
+        Ok(self.globals_at + global)
+    }
+
+    fn type_index(&mut self, index: u32) -> Reencoded<u32> {
+        Ok(self.types.get(&index).copied().unwrap_or(index))
+    }
+}

@@ -1,0 +1,81 @@
+//! Tests of the adapter as it is carried, and of what is made of it.
+
+use super::*;
+
+#[test]
+fn adapter_can_be_taken_apart() {
+    let adapter = Adapter::read(adapter::BYTES).unwrap();
+    assert!(adapter.module.elements.is_empty(), "it has no functions that are called by pointers");
+    assert!(adapter.memory_bytes <= 8192, "{} bytes of its own", adapter.memory_bytes);
+    for import in &adapter.module.imports {
+        assert!(["tenure", "merger"].contains(&import.module), "{}", import.module);
+    }
+}
+
+/// All functions of `wasi_snapshot_preview1`, as its description lists them.
+const FUNCTIONS: [&str; 46] = [
+    "args_get",
+    "args_sizes_get",
+    "clock_res_get",
+    "clock_time_get",
+    "environ_get",
+    "environ_sizes_get",
+    "fd_advise",
+    "fd_allocate",
+    "fd_close",
+    "fd_datasync",
+    "fd_fdstat_get",
+    "fd_fdstat_set_flags",
+    "fd_fdstat_set_rights",
+    "fd_filestat_get",
+    "fd_filestat_set_size",
+    "fd_filestat_set_times",
+    "fd_pread",
+    "fd_prestat_dir_name",
+    "fd_prestat_get",
+    "fd_pwrite",
+    "fd_read",
+    "fd_readdir",
+    "fd_renumber",
+    "fd_seek",
+    "fd_sync",
+    "fd_tell",
+    "fd_write",
+    "path_create_directory",
+    "path_filestat_get",
+    "path_filestat_set_times",
+    "path_link",
+    "path_open",
+    "path_readlink",
+    "path_remove_directory",
+    "path_rename",
+    "path_symlink",
+    "path_unlink_file",
+    "poll_oneoff",
+    "proc_exit",
+    "proc_raise",
+    "random_get",
+    "sched_yield",
+    "sock_accept",
+    "sock_recv",
+    "sock_send",
+    "sock_shutdown",
+];
+
+#[test]
+fn adapter_has_all_functions_of_preview_1() {
+    let adapter = Adapter::read(adapter::BYTES).unwrap();
+    for name in FUNCTIONS {
+        assert!(adapter.module.exported_function(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn functions_that_are_not_used_are_left_out() {
+    let adapter = Adapter::read(adapter::BYTES).unwrap();
+    let streams = adapter.choose(&["fd_write", "proc_exit"]).unwrap();
+    let files = adapter.choose(&["fd_write", "proc_exit", "path_open"]).unwrap();
+    assert!(!streams.has_files && files.has_files);
+    assert!(streams.all.len() < files.all.len());
+    assert!(files.all.len() < adapter.module.functions.len());
+}

@@ -1,0 +1,99 @@
+//! Requests over HTTP that sessions ask, too: rollouts, revocations, and the registry.
+//!
+//! Invariants:
+//! - Who has no pass is refused before the body is read.
+//! - The bodies that are read at once are bounded in all and for each key (`bodies`).
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use rusqlite::Connection;
+
+use crate::api;
+use crate::api::sign_in::Holder;
+use crate::exchange::{Exchange, Reply, pairs, segments_of};
+use crate::store::{Database, DatabaseError};
+use crate::web::bodies::Place;
+use crate::web::state::HubState;
+use crate::web::{gate, now, path_of};
+
+/// A request whose pass was checked, and whose body is there.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    holder: Holder,
+    exchange: Exchange,
+    _place: Option<Place>,
+}
+
+impl FromRequest<HubState> for Asked {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, hub: &HubState) -> Result<Self, Response> {
+        let (parts, body) = request.into_parts();
+        let holder = gate::holder(hub, &parts.headers).await;
+        let holder = holder.map_err(gate::asking_for_a_password)?;
+        let place = match body.is_end_stream() {
+            true => None,
+            false => Some(place(hub, &holder).await?),
+        };
+        let exchange = Exchange {
+            segments: segments_of(path_of(&parts)),
+            parameters: pairs(parts.uri.query().unwrap_or("").as_bytes()),
+            method: parts.method,
+            headers: parts.headers,
+            body: read(body).await?,
+            who: holder.who.clone(),
+            unix_s: now(),
+            hub_hears_since_unix_s: hub.hears_since_unix_s(),
+        };
+        Ok(Self { holder, exchange, _place: place })
+    }
+}
+
+async fn place(hub: &HubState, holder: &Holder) -> Result<Place, Response> {
+    let place = hub.bodies().take(&holder.who).await;
+    place.map_err(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
+}
+
+/// A body, which is bounded by a layer.
+async fn read(body: Body) -> Result<Vec<u8>, Response> {
+    match body.collect().await {
+        Ok(body) => Ok(body.to_bytes().to_vec()),
+        Err(_) => Err(StatusCode::PAYLOAD_TOO_LARGE.into_response()),
+    }
+}
+
+impl Asked {
+    /// Answers it in a transaction.
+    pub(crate) async fn transact(self, hub: &HubState) -> Response {
+        self.answer(hub, Database::transact).await
+    }
+
+    /// Answers it on the database as it is, if it only reads, and otherwise in a transaction.
+    pub(crate) async fn look_or_transact(self, hub: &HubState) -> Response {
+        match self.exchange.is_read() {
+            true => self.answer(hub, Database::look).await,
+            false => self.transact(hub).await,
+        }
+    }
+
+    async fn answer(
+        self,
+        hub: &HubState,
+        on: impl FnOnce(&mut Database, Action) -> Result<Reply, DatabaseError> + Send + 'static,
+    ) -> Response {
+        let Self { holder, exchange, _place } = self;
+        let action: Action =
+            Box::new(move |connection| api::exchange(connection, &holder, &exchange));
+        match hub.run(move |_, database| on(database, action)).await {
+            Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
+            Err(answer) => answer,
+        }
+    }
+}
+
+/// The answering of a request.
+type Action = Box<dyn FnOnce(&Connection) -> Result<Reply, rusqlite::Error> + Send>;
