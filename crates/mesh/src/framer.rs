@@ -58,6 +58,9 @@ const SILENCE: Duration = Duration::from_secs(10);
 const NEWCOMER_SILENCE: Duration = Duration::from_secs(1);
 /// The most neighbours for which messages are gathered at the same time.
 const GATHERED_MAX: usize = 16;
+/// For each neighbour, a frame takes the air of so many bytes more: the more contend for it, the longer are the pauses
+/// before frames (IEEE 802.11-2020 §10.3.4), and the more frames spoil each other.
+const FRAME_AIR_BYTES: usize = 2;
 /// How long after it was heard a neighbour counts as one that shares the air, and how often they are counted.
 const IN_REACH_FOR: Duration = Duration::from_secs(10);
 const SHARED_EVERY: Duration = Duration::from_millis(500);
@@ -93,7 +96,7 @@ impl FramerConfig {
             epoch,
             salt,
             frame_bytes_max: 1232,
-            neighbours_max: 64,
+            neighbours_max: 128,
             waiting_bytes_max: 16 * 1024,
             air: Air::RADIO,
             seed: node.number() ^ (epoch as u64) << 48,
@@ -123,6 +126,8 @@ pub struct Framer<S> {
     budget: Budget,
     /// When neighbours were last counted, to share the air with them.
     shared_at: Option<Instant>,
+    /// How many there were.
+    near: usize,
 }
 
 /// Messages for the same destination, until one of them is out of patience.
@@ -168,6 +173,7 @@ impl<S: Seal> Framer<S> {
             random: Random::new(config.seed),
             budget: Budget::new(config.air, config.frame_bytes_max),
             shared_at: None,
+            near: 0,
         }
     }
 
@@ -212,7 +218,8 @@ impl<S: Seal> Framer<S> {
         }
         self.shared_at = Some(now);
         let is_near = |known: &&Neighbour| now.since(known.heard) < IN_REACH_FOR;
-        self.budget.share(self.neighbours.iter().filter(is_near).count());
+        self.near = self.neighbours.iter().filter(is_near).count();
+        self.budget.share(self.near);
     }
 
     fn records_bytes_max(&self) -> usize {
@@ -258,14 +265,14 @@ impl<S: Seal> Framer<S> {
     }
 
     /// Notes that an authentic frame came which isn't [replayed](Self::is_replayed); returns where the life
-    /// of its sender stands, and whether that took another's place.
-    fn note(&mut self, now: Instant, number: &FrameNumber) -> (usize, bool) {
+    /// of its sender stands, and whether that took another's place; `None` if there is no room for one more neighbour.
+    fn note(&mut self, now: Instant, number: &FrameNumber) -> Option<(usize, bool)> {
         let places = [true, false].map(|is_proven| self.find(number.sender, is_proven));
         for at in places.into_iter().flatten() {
             let known = &mut self.neighbours[at];
             if known.is_life_of(number) && !known.has_heard(number.sequence) {
                 known.hear(now, number.sequence);
-                return (at, false);
+                return Some((at, false));
             }
         }
         let fresh = Neighbour {
@@ -283,15 +290,15 @@ impl<S: Seal> Framer<S> {
         match places[usize::from(S::SEALS)] {
             Ok(at) => {
                 self.neighbours[at] = fresh;
-                (at, !S::SEALS)
+                Some((at, !S::SEALS))
             }
             Err(_) => {
                 if self.neighbours.len() >= self.config.neighbours_max {
-                    self.forget_one();
+                    self.forget_one(now)?;
                 }
                 let at = self.find(number.sender, !S::SEALS).unwrap_or_else(|at| at);
                 self.neighbours.insert(at, fresh);
-                (at, false)
+                Some((at, false))
             }
         }
     }
@@ -311,14 +318,14 @@ impl<S: Seal> Framer<S> {
         (self.find(id, true).unwrap_or(at), earlier.is_ok())
     }
 
-    /// Forgets the neighbour not heard for longest, one that isn't believed first.
-    fn forget_one(&mut self) {
+    /// Forgets the neighbour not heard for longest, one that isn't believed first. One that is, and was heard lately,
+    /// stays: where there are more than have room, they would displace each other for ever.
+    fn forget_one(&mut self, now: Instant) -> Option<()> {
         let neighbours = self.neighbours.iter().enumerate();
-        let least = neighbours
-            .min_by_key(|(_, neighbour)| (neighbour.proof_from.is_none(), neighbour.heard));
-        if let Some((at, _)) = least {
-            self.neighbours.remove(at);
-        }
+        let (at, least) = neighbours
+            .min_by_key(|(_, neighbour)| (neighbour.proof_from.is_none(), neighbour.heard))?;
+        let may_go = least.proof_from.is_some() || now.since(least.heard) >= SILENCE;
+        may_go.then(|| _ = self.neighbours.remove(at))
     }
 
     /// Takes what the life at `at` says of this node, and sees to it that it is answered; returns where it
@@ -508,7 +515,8 @@ impl<S: Seal> Dispatcher for Framer<S> {
         };
         let payload = if S::SEALS { &self.opened[..length] } else { rest };
         let (introduction, records_at) = check(&self.config, header.introduces, payload)?;
-        let (mut at, mut restarted) = self.note(now, &number);
+        let noted = self.note(now, &number).ok_or(Rejected::Unproven)?;
+        let (mut at, mut restarted) = noted;
         if S::SEALS {
             (at, restarted) = self.be_introduced(now, at, introduction);
         }
@@ -529,7 +537,8 @@ impl<S: Seal> Dispatcher for Framer<S> {
     ) -> bool {
         self.share_air(now);
         let is_gathered = self.gathered.iter().any(|gathered| gathered.to == to);
-        let headers = if is_gathered { 0 } else { Self::headers_bytes(to) };
+        let headers =
+            if is_gathered { 0 } else { Self::headers_bytes(to) + self.near * FRAME_AIR_BYTES };
         let kind = message.first().copied().unwrap_or_default();
         let bytes = record_bytes(message.len()) + headers;
         self.budget.admit(now, (protocol, kind), traffic, bytes)

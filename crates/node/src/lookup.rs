@@ -44,6 +44,9 @@ const KEEPERS: usize = 3;
 const NODES_WITH_ROOM: usize = 8;
 /// How often a device looks whether its record has to be given to a keeper. A node is one once it was found twice.
 const PLACE_EVERY: Duration = Duration::from_secs(4);
+/// For each node of the mesh, a device waits up to so much longer, as its id says: devices that started at the same time
+/// share the air.
+const PLACE_LATER_MS_PER_NODE: u64 = 40;
 /// A mesh that hasn't grown for so long is steady: in one that grows, what goes far has to look for its way.
 const STEADY_AFTER: Duration = Duration::from_secs(2);
 /// How long a record waits for that.
@@ -256,6 +259,10 @@ impl Lookup {
         });
         if self.place_at <= now {
             self.place_at = now + PLACE_EVERY;
+            if cfg!(feature = "crowds") {
+                let later_ms = stack.node().number() % (1 + PLACE_LATER_MS_PER_NODE * nodes as u64);
+                self.place_at = self.place_at + Duration::from_millis(later_ms);
+            }
             self.place(stack, now);
         }
         for at in 0..self.sought.len() {

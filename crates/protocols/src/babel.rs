@@ -61,6 +61,7 @@ use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{Context, NodeId, Protocol, Question, Serves};
 
+use crate::forwarding::IN_CROWDS;
 use crate::interface::{
     ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, NextHopRated, Route,
     RouteChanged, Routed,
@@ -80,6 +81,8 @@ pub const INFINITE: u16 = u16::MAX;
 /// So many neighbours leave the air to each other. Where there are more, pauses grow with their number,
 /// so that what all of them say together doesn't.
 const NEIGHBOURS_AT_EASE: u32 = 6;
+/// So many neighbours pass a request on that all hear.
+const PASSED_ON_BY: u64 = 10;
 
 /// How a node takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +124,8 @@ pub struct Hello {
     pub number: Option<u32>,
     /// The digest of my table, if that is what was sent up to `version`.
     pub digest: Option<[u8; 2]>,
+    /// How many neighbours I can use.
+    pub links: u8,
     /// Whether those that I hear follow.
     pub lists: bool,
 }
@@ -220,6 +225,8 @@ pub struct Babel {
     chase_at: Option<Instant>,
     /// How many neighbours were asked for acknowledgments, modulo 2¹⁶.
     requests: u16,
+    /// When neighbours in doubt are asked again.
+    doubts_at: Instant,
     wants: LiteMap<NodeId, Wanted>,
     demand: Demand,
     /// The searches of others, by destination.
@@ -248,8 +255,8 @@ impl Babel {
         Self {
             config,
             boot,
-            // Nobody is there yet to be told of this node; who comes asks.
-            flushed: table.version(),
+            // The own line is told with the first that is learnt.
+            flushed: 0,
             table,
             links: Vec::new(),
             sequence: 0,
@@ -265,6 +272,7 @@ impl Babel {
             asked: Vec::new(),
             chase_at: None,
             requests: 0,
+            doubts_at: Instant::BOOT,
             wants: LiteMap::new(),
             demand: Demand::default(),
             searches: LiteMap::new(),
@@ -303,6 +311,13 @@ impl Babel {
     /// A pause, the longer the more neighbours share the air.
     fn shared(&self, pause: Duration) -> Duration {
         pause * (self.links.len() as u32).max(NEIGHBOURS_AT_EASE) / NEIGHBOURS_AT_EASE
+    }
+
+    /// Whether it is this node's turn to pass on what all neighbours hear, so that as many do on average as suffice
+    /// (Haas, Halpern and Li, "Gossip-based ad hoc routing", INFOCOM 2002).
+    fn is_among_few(&self, context: &mut Context<'_, Self>) -> bool {
+        let links = self.links.len() as u64;
+        !IN_CROWDS || context.random().below(links.max(1)) < PASSED_ON_BY
     }
 
     fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {

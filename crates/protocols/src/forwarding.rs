@@ -33,10 +33,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_hal::Instant;
+use tenure_hal::{Instant, micros_of};
 use tenure_mesh::{
     Awaits, Context, Destination, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Question,
-    Reception, Serves, Undelivered,
+    Random, Reception, Serves, Undelivered,
 };
 
 use crate::interface::{
@@ -54,11 +54,24 @@ pub(crate) const HEAD_BYTES_MAX: usize = 29;
 /// How many nodes pass a datagram on at most: it makes one hop more.
 pub const HOPS_MAX: u8 = 64;
 /// The first guess of how long a neighbour takes to acknowledge.
-const WAIT_FIRST: Duration = Duration::from_millis(40);
-const WAIT_MIN: Duration = Duration::from_millis(12);
+const WAIT_FIRST: Duration = Duration::from_millis(100);
+/// No shorter wait was measured while the air was calm than a burst makes it.
+const WAIT_MIN: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Whether this program has what many neighbours take, which a leaf leaves out.
+pub(crate) const IN_CROWDS: bool = cfg!(feature = "crowds");
 /// How many neighbours' times are remembered.
 const TIMES_MAX: usize = 32;
+/// An acknowledgement that takes so many microseconds, and so many times as long as the quickest, shows that the air is full.
+const LATE_US: u32 = 25_000;
+const LATE_TIMES: u32 = 4;
+/// The pause between two datagrams when the air has become full, and the longest; a shorter one than the least is none.
+const PAUSE_FIRST_US: u32 = 8_000;
+const PAUSE_MAX_US: u32 = 160_000;
+const PAUSE_MIN_US: u32 = 2_000;
+/// A datagram that a neighbour has no room for is given to it again after this.
+#[cfg(feature = "crowds")]
+const BUSY_PAUSE: Duration = Duration::from_millis(150);
 /// A datagram sent so often to a neighbour that doesn't acknowledge puts the link in doubt.
 const DOUBTFUL_SENDS: u8 = 4;
 /// A datagram that has waited so long for a way leaves its room to one that needs it.
@@ -147,6 +160,7 @@ pub struct Forwarding {
     /// The datagrams that ended here.
     arrivals: Arrivals,
     times: Vec<(NodeId, Times)>,
+    pace: Pace,
     watch: Watch,
     /// The last hops that were made from here with datagrams that a node before watches.
     relayed: VecDeque<Relayed>,
@@ -254,6 +268,13 @@ pub struct Acknowledgement {
     pub sending: Sending,
 }
 
+/// There is no room for the datagram that made that hop.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Busy {
+    /// The hop's number.
+    pub hop: u16,
+}
+
 /// A watched datagram came.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Witness {
@@ -284,6 +305,8 @@ struct Parcel {
     taken_at: Instant,
     /// The node before that watches it, and which hop it was there.
     watcher: Option<(NodeId, u16)>,
+    /// Whether its turn comes when it waits no more.
+    has_turn: bool,
     state: State,
 }
 
@@ -304,6 +327,76 @@ struct Times {
     variation: Duration,
 }
 
+impl Times {
+    fn first(took: Duration) -> Self {
+        Self { smoothed: took, variation: took / 2 }
+    }
+
+    fn learn(&mut self, took: Duration) {
+        let off = self.smoothed.abs_diff(took);
+        self.variation = (self.variation * 3 + off) / 4;
+        self.smoothed = (self.smoothed * 7 + took) / 8;
+    }
+}
+
+/// How fast datagrams are given to the air, which all in reach share. When it is full, neighbours take long to acknowledge;
+/// so delay sets the pace, as in LEDBAT (RFC 6817 §2.4.2), and not loss, of which a link may have its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// How long all neighbours take together, and the quickest of them, in microseconds.
+    times: Option<Times>,
+    quickest_us: u32,
+    /// The pause between two datagrams, in microseconds, and until when it lasts.
+    pause_us: u32,
+    clear_at: Instant,
+    /// When the pause grew last: what was sent before says nothing of it.
+    grown_at: Instant,
+}
+
+impl Pace {
+    /// Learns how long a neighbour took.
+    fn learn(&mut self, took: Duration, now: Instant) {
+        let took_us = micros_of(took).min(u32::MAX.into()) as u32;
+        match &mut self.times {
+            Some(times) => times.learn(took),
+            None => (self.times, self.quickest_us) = (Some(Times::first(took)), took_us),
+        }
+        self.quickest_us = self.quickest_us.saturating_add(self.quickest_us / 256).min(took_us);
+        if took_us <= LATE_US.max(self.quickest_us.saturating_mul(LATE_TIMES)) {
+            self.pause_us -= self.pause_us.div_ceil(4);
+        } else if now.since(self.grown_at) >= took {
+            self.slow_down(now);
+        }
+    }
+
+    /// When the next datagram's turn is, which is taken.
+    fn turn(&mut self, now: Instant, random: &mut Random) -> Instant {
+        let turn = self.clear_at.max(now);
+        if self.pause_us >= PAUSE_MIN_US {
+            self.clear_at = turn + random.around(Duration::from_micros(self.pause_us.into()));
+        }
+        turn
+    }
+
+    fn slow_down(&mut self, now: Instant) {
+        self.pause_us = (self.pause_us / 2 * 3).clamp(PAUSE_FIRST_US, PAUSE_MAX_US);
+        self.grown_at = now;
+    }
+}
+
+#[cfg(feature = "crowds")]
+tenure_mesh::protocol! {
+    Forwarding = 2, "forwarding";
+    messages { Datagram = 1, Acknowledgement = 2, Witness = 3, Busy = 4 }
+    carries { Datagram, Acknowledgement, Witness, Busy }
+    timers { Retry = 1 }
+    serves { SendDatagram }
+    asks { Route }
+    hears { Undelivered, RouteChanged }
+    tells { DatagramArrived, LinkDoubted, LinkFailing, NextHopRated }
+}
+
+#[cfg(not(feature = "crowds"))]
 tenure_mesh::protocol! {
     Forwarding = 2, "forwarding";
     messages { Datagram = 1, Acknowledgement = 2, Witness = 3 }
@@ -326,6 +419,7 @@ impl Forwarding {
             repeats: Repeats::new(config.remembered),
             arrivals: Arrivals::new(config.sources_max, config.numbers_remembered),
             times: Vec::new(),
+            pace: Pace::default(),
             watch: Watch::default(),
             relayed: VecDeque::new(),
             armed: None,
@@ -372,7 +466,15 @@ impl Forwarding {
         let state = State::WantsWay { until };
         let taken_at = context.now();
         let body = body.to_vec();
-        self.under_way.push(Parcel { datagram, body, ways: 0, taken_at, watcher, state });
+        self.under_way.push(Parcel {
+            datagram,
+            body,
+            ways: 0,
+            taken_at,
+            watcher,
+            has_turn: false,
+            state,
+        });
         context.ask(&Route { destination: datagram.destination }, &[]);
         self.arm(context);
     }
@@ -459,6 +561,7 @@ impl Forwarding {
             ways,
             taken_at,
             watcher: None,
+            has_turn: false,
             state,
         });
         self.send(self.under_way.len() - 1, neighbour, context);
@@ -493,7 +596,8 @@ impl Forwarding {
         }
         parcel.ways += 1;
         let is_unanswered = matches!(parcel.state, State::WantsWay { .. });
-        if is_unanswered || parcel.ways >= ways_max {
+        let is_late = IN_CROWDS && context.now().since(parcel.taken_at) >= self.config.stranded_max;
+        if is_unanswered || is_late || parcel.ways >= ways_max {
             let counter = match is_unanswered {
                 true => &mut self.counters.no_way,
                 false => &mut self.counters.not_taken,
@@ -506,16 +610,38 @@ impl Forwarding {
         context.ask(&Route { destination: parcel.datagram.destination }, &[]);
     }
 
-    /// There is no way: the datagram waits a little for one.
-    fn strand(&mut self, at: usize, context: &mut Context<'_, Self>) {
+    /// There is no way, or the neighbour that is next has no room: the datagram waits a little.
+    fn strand(&mut self, at: usize, pause: Duration, context: &mut Context<'_, Self>) {
         let (now, stranded_max) = (context.now(), self.config.stranded_max);
         let parcel = &mut self.under_way[at];
         if now.since(parcel.taken_at) < stranded_max {
-            parcel.state = State::Stranded { again: now + ASK_AGAIN };
+            parcel.state = State::Stranded { again: now + pause };
         } else {
             self.counters.no_way += 1;
             self.under_way.swap_remove(at);
         }
+    }
+
+    /// Whether it is a datagram's turn. Where the air is full, it is to wait for it; one whose turn would come too late is
+    /// given up.
+    fn has_turn(&mut self, at: usize, context: &mut Context<'_, Self>) -> bool {
+        let now = context.now();
+        if !IN_CROWDS || core::mem::take(&mut self.under_way[at].has_turn) {
+            return true;
+        }
+        let turn = self.pace.turn(now, context.random());
+        if turn <= now {
+            return true;
+        }
+        let parcel = &mut self.under_way[at];
+        if turn.since(parcel.taken_at) < self.config.stranded_max {
+            parcel.has_turn = true;
+            parcel.state = State::Stranded { again: turn };
+        } else {
+            self.counters.full += 1;
+            self.under_way.swap_remove(at);
+        }
+        false
     }
 
     fn ask_again(&mut self, at: usize, context: &mut Context<'_, Self>) {
@@ -528,25 +654,24 @@ impl Forwarding {
     /// How long to wait for `neighbour`'s acknowledgement.
     fn wait(&self, neighbour: NodeId) -> Duration {
         let times = self.times.iter().find(|(id, _)| *id == neighbour);
-        times.map_or(WAIT_FIRST, |(_, times)| {
+        let times = times.map(|(_, times)| *times).or(self.pace.times.filter(|_| IN_CROWDS));
+        times.map_or(WAIT_FIRST, |times| {
             (times.smoothed + times.variation * 4).clamp(WAIT_MIN, WAIT_MAX)
         })
     }
 
     /// Learns how long an acknowledgement took.
-    fn learn(&mut self, neighbour: NodeId, took: Duration) {
+    fn learn(&mut self, neighbour: NodeId, took: Duration, now: Instant) {
+        if IN_CROWDS {
+            self.pace.learn(took, now);
+        }
         match self.times.iter_mut().find(|(id, _)| *id == neighbour) {
-            Some((_, times)) => {
-                let off = times.smoothed.abs_diff(took);
-                times.variation = (times.variation * 3 + off) / 4;
-                times.smoothed = (times.smoothed * 7 + took) / 8;
-            }
+            Some((_, times)) => times.learn(took),
             None => {
                 if self.times.len() >= TIMES_MAX {
                     self.times.swap_remove(0);
                 }
-                let times = Times { smoothed: took, variation: took / 2 };
-                self.times.push((neighbour, times));
+                self.times.push((neighbour, Times::first(took)));
             }
         }
     }
@@ -614,10 +739,12 @@ impl Awaits<Route> for Forwarding {
             match reply {
                 Some(Routed { next_hop: Some(next), life }) => {
                     parcel.datagram.life = life;
-                    self.send(at, next, context);
-                    self.try_suspected(next, destination, context);
+                    if self.has_turn(at, context) {
+                        self.send(at, next, context);
+                        self.try_suspected(next, destination, context);
+                    }
                 }
-                _ => self.strand(at, context),
+                _ => self.strand(at, ASK_AGAIN, context),
             }
         }
         self.arm(context);
@@ -644,6 +771,10 @@ impl Handles<Datagram> for Forwarding {
         if !ends_here && !self.make_room(reception.body.len(), context.now()) {
             // Not acknowledged: the neighbour keeps it, and tries again or another way.
             self.counters.full += 1;
+            #[cfg(feature = "crowds")]
+            if self.config.repair == Repair::Acknowledged {
+                context.send(reception.from, &Busy { hop });
+            }
             return;
         }
         if self.config.repair == Repair::Acknowledged {
@@ -692,10 +823,33 @@ impl Handles<Acknowledgement> for Forwarding {
             // Which sending it answers, it says (RFC 7323 §4.1): a busy neighbour's late answer to the
             // first one must not look like a quick one to the last.
             let sent = if sending.count() + 1 >= sends { last } else { first };
-            self.learn(by, context.now().since(sent));
+            let now = context.now();
+            self.learn(by, now.since(sent), now);
         }
         self.watch.taken(by, hop, context.now());
         self.under_way.swap_remove(at);
+    }
+}
+
+#[cfg(feature = "crowds")]
+impl Handles<Busy> for Forwarding {
+    /// The neighbour is there, and the datagram waits.
+    fn handle(
+        &mut self,
+        Busy { hop }: Busy,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let by = reception.from;
+        let waits = |parcel: &Parcel| {
+            parcel.datagram.hop == hop && matches!(parcel.state, State::Sent { to, .. } if to == by)
+        };
+        let Some(at) = self.under_way.iter().position(waits) else { return };
+        self.watch.not_taken(by, hop);
+        self.pace.slow_down(context.now());
+        let pause = context.random().around(BUSY_PAUSE);
+        self.strand(at, pause, context);
+        self.arm(context);
     }
 }
 
@@ -783,7 +937,7 @@ impl Hears<RouteChanged> for Forwarding {
     fn hear(&mut self, changed: RouteChanged, _: &[u8], context: &mut Context<'_, Self>) {
         for at in 0..self.under_way.len() {
             let parcel = &self.under_way[at];
-            let is_stranded = matches!(parcel.state, State::Stranded { .. });
+            let is_stranded = matches!(parcel.state, State::Stranded { .. }) && !parcel.has_turn;
             if is_stranded && parcel.datagram.destination == changed.destination {
                 self.ask_again(at, context);
             }

@@ -37,6 +37,9 @@ mod tests;
 
 /// How many bytes a summary has per record: key, version.
 const ENTRY_BYTES: usize = 16;
+/// The longest interval of summaries when a neighbour is met. Where nodes move that is all the time; one that lacks something
+/// says its own summary, and then all hurry.
+const MET_INTERVAL: Duration = Duration::from_secs(4);
 /// The most records that are asked for at the same time.
 const ASKED_MAX: usize = 16;
 /// How long a record that was asked for may take.
@@ -384,9 +387,9 @@ impl<R: Records> Hears<DatagramArrived> for ReplicatedRecords<R> {
 }
 
 impl<R: Records> Hears<LinkUp> for ReplicatedRecords<R> {
-    /// A new neighbour is to know soon what there is.
+    /// A new neighbour is to know before long what there is.
     fn hear(&mut self, _: LinkUp, _: &[u8], context: &mut Context<'_, Self>) {
-        self.begin_anew(context);
+        self.trickle.begin_within(MET_INTERVAL, (&Say, &IntervalOver), context);
     }
 }
 

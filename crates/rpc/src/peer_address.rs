@@ -2,6 +2,7 @@
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 
 use tenure_wire::Address;
 
@@ -17,7 +18,17 @@ pub trait PeerAddress: Clone + Eq + Hash {
     fn is_same_host(&self, other: &Self) -> bool {
         self == other
     }
+
+    /// The least time that an answer from there is waited for. By default none: what isn't answered in the usual time
+    /// was lost.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
 }
+
+/// The [patience](PeerAddress::patience) with a mesh. Each hop makes sure of the next one there, and keeps a datagram while
+/// it looks for a way: one that is late isn't lost, and a second one takes the same air.
+const MESH_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A host has all ports of its IP address, and as a rule all addresses of an IPv6 network of 64 bits.
 impl PeerAddress for SocketAddr {
@@ -48,6 +59,13 @@ impl PeerAddress for Address {
         match (self, other) {
             (Self::Udp(one), Self::Udp(other)) => one.is_same_host(other),
             (one, other) => one == other,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Mesh(_) => MESH_PATIENCE,
+            _ => Duration::ZERO,
         }
     }
 }

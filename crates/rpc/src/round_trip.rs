@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::Config;
+use crate::{Config, PeerAddress};
 
 /// The estimate for one peer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,9 +29,14 @@ impl RoundTrip {
         });
     }
 
-    /// How long to wait for an answer after `retransmissions` without one: doubling, within the
+    /// How long to wait for an answer from `route` after `retransmissions` without one: doubling, within the
     /// limits of `config`.
-    pub(crate) fn timeout(&self, config: &Config, retransmissions: u32) -> Duration {
+    pub(crate) fn timeout<A: PeerAddress>(
+        &self,
+        config: &Config,
+        route: &A,
+        retransmissions: u32,
+    ) -> Duration {
         let base = match self.estimate {
             None => config.timeout_initial,
             Some(estimate) => {
@@ -39,7 +44,27 @@ impl RoundTrip {
             }
         };
         base.max(config.timeout_min)
+            .max(route.patience())
             .saturating_mul(1 << retransmissions.min(16))
             .min(config.timeout_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_wire::Address;
+
+    use super::*;
+
+    #[test]
+    fn answer_from_a_mesh_is_waited_for_while_it_looks_for_a_way() {
+        let mut round_trip = RoundTrip::default();
+        round_trip.sample(Duration::from_millis(10));
+        let config = Config::default();
+        let mesh = Address::Mesh([7; 6]);
+        let waits = [0, 1, 2, 3].map(|sent| round_trip.timeout(&config, &mesh, sent).as_secs());
+        assert_eq!(waits, [1, 2, 4, 4]);
+        let udp = Address::Udp(([127, 0, 0, 1], 7).into());
+        assert_eq!(round_trip.timeout(&config, &udp, 0), config.timeout_min);
     }
 }

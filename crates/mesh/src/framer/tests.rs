@@ -114,9 +114,9 @@ fn memory_for_neighbours_is_bounded() {
     let mut receiver = framer(2, 1);
     for node in 10..1000 {
         let frame = frame_of(&mut framer(node, 1), b"x");
-        assert!(receiver.receive(at(node), &frame).is_ok());
+        assert_eq!(receiver.receive(at(node), &frame).is_ok(), node < 10 + 128);
     }
-    assert_eq!(receiver.neighbours.len(), 64);
+    assert_eq!(receiver.neighbours.len(), 128);
 }
 
 #[test]
@@ -175,4 +175,19 @@ proptest! {
         messages.sort();
         prop_assert_eq!(received, messages);
     }
+}
+
+#[test]
+fn neighbours_beyond_the_room_displace_none_that_is_heard() {
+    let mut receiver = framer(1, 1);
+    let most = receiver.config.neighbours_max as u64;
+    let mut hear = |from: u64, epoch: u32, millis: u64| {
+        let frame = frame_of(&mut framer(from, epoch), b"here");
+        receiver.receive(at(millis), &frame).map(|received| received.from)
+    };
+    (2..most + 2).for_each(|from| assert!(hear(from, 1, 0).is_ok()));
+    assert_eq!(hear(most + 2, 1, 9_000), Err(Rejected::Unproven));
+    assert!(hear(2, 2, 9_000).is_ok());
+    assert!(hear(most + 2, 1, 10_000).is_ok(), "another one has been silent");
+    assert!(receiver.believes(NodeId::from_number(2)));
 }

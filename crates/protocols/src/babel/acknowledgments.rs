@@ -8,7 +8,9 @@ use core::time::Duration;
 
 use tenure_mesh::{Context, Handles, Hears, NodeId, Reception};
 
+use super::link::note_heard;
 use super::{Acknowledgment, AcknowledgmentRequest, Babel};
+use crate::forwarding::IN_CROWDS;
 use crate::interface::{LinkDoubted, LinkFailing};
 
 /// How long a neighbour has to acknowledge.
@@ -46,12 +48,20 @@ impl Babel {
             && !link.is_doubted()
         {
             link.doubt();
+            self.doubts_at = context.now();
             self.chase_in(Duration::ZERO, context);
         }
     }
 
     /// Asks all who are in doubt once more, and gives those up that were asked often enough.
     pub(super) fn ask_doubted(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        if IN_CROWDS && now < self.doubts_at {
+            if self.links.iter().any(|(_, link)| link.is_doubted()) {
+                self.chase_in(self.doubts_at.since(now), context);
+            }
+            return;
+        }
         let mut is_any = false;
         for at in 0..self.links.len() {
             let (neighbour, link) = &mut self.links[at];
@@ -65,7 +75,9 @@ impl Babel {
             self.renew_cost(neighbour, context);
         }
         if is_any {
-            self.chase_in(DOUBT_PAUSE, context);
+            let pause = if IN_CROWDS { self.shared(DOUBT_PAUSE) } else { DOUBT_PAUSE };
+            self.doubts_at = now + pause;
+            self.chase_in(pause, context);
         }
     }
 }
@@ -77,6 +89,7 @@ impl Handles<AcknowledgmentRequest> for Babel {
         reception: Reception<'_>,
         context: &mut Context<'_, Self>,
     ) {
+        note_heard(&mut self.links, reception.from, context.now());
         if reception.addressed {
             context.send(reception.from, &Acknowledgment { number });
         }

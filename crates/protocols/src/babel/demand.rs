@@ -46,8 +46,9 @@ impl Demand {
         self.used.get(&destination).is_some_and(|at| now.since(*at) < USED_FOR)
     }
 
-    /// Whether a destination may be asked for, and takes it from the budget if nobody uses it.
-    pub(super) fn may_ask(&mut self, destination: NodeId, now: Instant) -> bool {
+    /// Whether a destination may be asked for. If nobody uses it, it takes `cost` from the budget: more where what each asks
+    /// for shares the air with what many ask for.
+    pub(super) fn may_ask(&mut self, destination: NodeId, cost: u32, now: Instant) -> bool {
         if self.is_used(destination, now) {
             return true;
         }
@@ -62,7 +63,7 @@ impl Demand {
         if self.spent >= SPARE_MAX {
             return false;
         }
-        self.spent += 1;
+        self.spent += cost;
         true
     }
 }

@@ -8,6 +8,7 @@ use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception};
 use super::link::Link;
 use super::table::{Distance, Entry, Seqno};
 use super::{Babel, Beat, Hello, INFINITE};
+use crate::forwarding::IN_CROWDS;
 use crate::interface::{LinkChanged, LinkDown, LinkUp};
 
 /// Hellos after boot: the pause grows by two fifths from the first until it is the steady one.
@@ -16,11 +17,14 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(150);
 pub(super) const FIRST_WITHIN: Duration = Duration::from_millis(40);
 /// An extra hello, for somebody new, comes within this, and not sooner than that after the last.
 const GREET_WITHIN: Duration = Duration::from_millis(25);
+/// Of more neighbours each says hello more rarely, and all together do.
 const GREET_PAUSE: Duration = Duration::from_millis(80);
 const GREET_PAUSE_RESTLESS: Duration = Duration::from_millis(1000);
 /// Every so many hellos say whom this node hears; all do while neighbours are new.
 const LIST_EVERY: u16 = 4;
 const YOUNG_HELLOS: u16 = 16;
+/// A neighbour that can use fewer itself is in need of this one.
+const LONELY_LINKS: u8 = 12;
 /// The line of a hello for one neighbour.
 const HEARD_BYTES: usize = 4;
 
@@ -42,7 +46,11 @@ impl Babel {
     fn greet(&mut self, context: &mut Context<'_, Self>) {
         let now = context.now();
         let is_restless = self.unrest.is_restless(now);
-        let pause = if is_restless { GREET_PAUSE_RESTLESS } else { self.shared(GREET_PAUSE) };
+        let pause = match is_restless {
+            true => GREET_PAUSE_RESTLESS,
+            false if !IN_CROWDS => self.shared(GREET_PAUSE),
+            false => self.shared(self.shared(GREET_PAUSE)),
+        };
         let ready_at = self.greeted_at.map_or(now, |at| (at + pause).max(now));
         let at = ready_at + context.random().below_span(GREET_WITHIN);
         self.lists_next = true;
@@ -57,7 +65,8 @@ impl Babel {
         self.greeted_at = Some(context.now());
         self.beat_in(pause, context);
         let is_young = self.sequence < YOUNG_HELLOS;
-        let is_unheard = self.links.iter().any(|(_, link)| link.cost == INFINITE);
+        let is_new = |link: &Link| link.cost == INFINITE && link.is_new();
+        let is_unheard = self.links.iter().any(|(_, link)| is_new(link));
         let is_due = self.sequence.is_multiple_of(LIST_EVERY);
         let lists = self.lists_next || is_young || is_unheard || is_due;
         self.lists_next = false;
@@ -78,6 +87,8 @@ impl Babel {
             number: self.number_of_boot(),
             digest: (lists && self.flushed == self.table.version())
                 .then(|| self.table.told_digest().to_be_bytes()),
+            // A leaf has room for few.
+            links: if IN_CROWDS { self.links().count() as u8 } else { 0 },
             lists,
         };
         self.sequence = self.sequence.wrapping_add(1);
@@ -118,7 +129,7 @@ impl Babel {
         if link.renew_cost() {
             let (cost, quality) = (link.cost, link.quality());
             if was_up != (cost < INFINITE) {
-                self.unrest.note(context.now());
+                self.unrest.note(!was_up, self.links.len(), context.now());
             }
             match (was_up, cost < INFINITE) {
                 (false, _) => context.tell(&LinkUp { neighbour, quality }, &[]),
@@ -132,7 +143,11 @@ impl Babel {
 
     #[inline(never)]
     fn forget_link(&mut self, at: usize, context: &mut Context<'_, Self>) {
-        let (neighbour, _) = self.links.remove(at);
+        let (neighbour, link) = self.links.remove(at);
+        // It made room for another.
+        if IN_CROWDS && link.cost < INFINITE {
+            context.tell(&LinkDown { neighbour }, &[]);
+        }
         self.asked.retain(|asked| asked.by != neighbour);
         let affected = self.table.forget(neighbour);
         self.select(&affected, context);
@@ -154,6 +169,20 @@ impl Babel {
         link.forget_lines();
         let affected = self.table.forget_lines(from);
         self.select(&affected, context);
+    }
+
+    /// The neighbour that makes room for another one: one that can't be used, and isn't heard or isn't new. For one that
+    /// has few, the one with the worst link that has more.
+    fn least_useful(&self, is_for_lonely: bool) -> Option<usize> {
+        if !IN_CROWDS {
+            let is_idle = |(_, link): &(NodeId, Link)| link.cost == INFINITE && link.is_silent();
+            return self.links.iter().position(is_idle);
+        }
+        let worst = self.links.iter().enumerate().filter(|(_, (_, link))| {
+            let is_idle = link.cost == INFINITE && (link.is_silent() || !link.is_new());
+            is_idle || is_for_lonely && !link.is_lonely
+        });
+        worst.max_by_key(|(_, (_, link))| link.cost).map(|(at, _)| at)
     }
 
     /// The link to a neighbour, which may be new or have begun a new life.
@@ -180,10 +209,10 @@ impl Babel {
             }
             Err(_) => {
                 if self.links.len() >= self.config.neighbours_max {
-                    // A neighbour that can't be used and isn't heard makes room for one that is.
-                    let is_idle = |link: &Link| link.cost == INFINITE && link.is_silent();
-                    let idle = self.links.iter().position(|(_, link)| is_idle(link))?;
-                    self.forget_link(idle, context);
+                    let is_lonely =
+                        IN_CROWDS && hello.links < LONELY_LINKS && self.is_among_few(context);
+                    let least = self.least_useful(is_lonely)?;
+                    self.forget_link(least, context);
                 }
                 let at = self.links.partition_point(|(known, _)| *known < from);
                 self.links.insert(at, (from, fresh));
@@ -209,6 +238,7 @@ impl Handles<Hello> for Babel {
         // A neighbour that promises its next hello much later than this node would isn't waited for.
         let longest = self.config.hello_interval * 3 / 2;
         let interval = Duration::from_millis(hello.interval_ms.into()).min(longest);
+        link.is_lonely = IN_CROWDS && hello.links < LONELY_LINKS;
         link.hello(hello.sequence, interval, context.now());
         let is_contradicted = link.tells_up_to(hello.version);
         if hello.lists {
@@ -216,8 +246,8 @@ impl Handles<Hello> for Babel {
             let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();
             let share =
                 heard.iter().find_map(|[mark @ .., share]| (*mark == own).then_some(*share));
-            self.links[at].1.heard_there(share.unwrap_or(0));
-            if share.is_none() {
+            link.heard_there(share.unwrap_or(0));
+            if share.is_none() && link.is_new() {
                 self.greet(context);
             }
         }

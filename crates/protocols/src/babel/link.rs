@@ -4,8 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_mesh::NodeId;
 
 use super::INFINITE;
+use crate::forwarding::IN_CROWDS;
 use crate::interface::LinkQuality;
 
 /// The cost of a link that loses nothing.
@@ -18,11 +20,15 @@ const MISSED_MAX: u32 = 4;
 const LOST_FOR_ONE_MORE: u32 = 4;
 /// So many mean that another life of the neighbour may take its place, whichever that is.
 const SILENT: u32 = 2;
+/// So many hellos are due of a neighbour until it isn't new any more.
+const NEW_HELLOS: u32 = 16;
 /// So many hellos in a row that speak of fewer lines than are known mean that some were invented.
 const LOWER_VERSIONS_MAX: u8 = 4;
 /// Lines of a table that isn't whole for so long expire, as routes do (RFC 8966 §3.5.4), where those that are missing
 /// aren't asked for. With a pause between hellos, by which it is seen, a lie of a neighbour's stays below 20 s.
 const LINES_EXPIRE_AFTER: Duration = Duration::from_secs(15);
+/// A neighbour of which something else came within this is there, though its hellos are missing: the air is full.
+const HEARD_FOR: Duration = Duration::from_secs(3);
 /// So many more mean that the neighbour is gone.
 const GONE_AFTER: u32 = 4;
 /// How often a neighbour that took no packet is asked for a sign of life, if the link loses nothing; and
@@ -74,8 +80,13 @@ pub(super) struct Link {
     expected: u16,
     interval: Duration,
     due_at: Instant,
+    /// When anything but a hello was heard of it, and whether that is little time ago.
+    pub heard_at: Instant,
+    is_heard: bool,
     /// The share of our hellos that the neighbour heard, of 255.
     heard_there: u8,
+    /// Whether the neighbour can use few itself.
+    pub is_lonely: bool,
     /// How often it was asked for an acknowledgment since a packet was not taken.
     doubts: u8,
     /// It gave none: what is for it alone doesn't arrive, or nothing comes back, whatever is heard of it. After so
@@ -88,6 +99,16 @@ pub(super) struct Link {
     pub requested: Option<u16>,
     /// The cost that routes are computed with.
     pub cost: u16,
+}
+
+/// Notes that something other than a hello came of a neighbour.
+pub(super) fn note_heard(links: &mut [(NodeId, Link)], neighbour: NodeId, now: Instant) {
+    if !IN_CROWDS {
+        return;
+    }
+    if let Ok(at) = links.binary_search_by_key(&neighbour, |(known, _)| *known) {
+        links[at].1.heard_at = now;
+    }
 }
 
 impl Link {
@@ -108,7 +129,10 @@ impl Link {
             expected: sequence,
             interval: Duration::ZERO,
             due_at: Instant::BOOT,
+            heard_at: Instant::BOOT,
+            is_heard: false,
             heard_there: 0,
+            is_lonely: false,
             doubts: 0,
             retry_in: None,
             retry_pause: RETRY_FIRST,
@@ -226,6 +250,7 @@ impl Link {
     /// Counts hellos that are overdue.
     pub(super) fn expire(&mut self, now: Instant) {
         let mut counted = 0;
+        self.is_heard = IN_CROWDS && now.since(self.heard_at) < HEARD_FOR;
         while self.due_at <= now && counted < HISTORY {
             self.shift(1);
             self.expected = self.expected.wrapping_add(1);
@@ -300,7 +325,12 @@ impl Link {
 
     /// Whether nothing has been heard for so long that the neighbour can be forgotten.
     pub(super) fn is_gone(&self) -> bool {
-        self.missed() >= self.missed_max() + GONE_AFTER
+        self.missed() >= self.missed_max() + GONE_AFTER && !self.is_heard
+    }
+
+    /// Whether so few of its hellos were due that both may not know of each other yet.
+    pub(super) fn is_new(&self) -> bool {
+        !IN_CROWDS || self.remembered < NEW_HELLOS
     }
 
     /// How many hellos are missing since the last that came.
@@ -329,7 +359,7 @@ impl Link {
     /// The present estimate of the cost: the expected number of transmissions (appendix A.2.2).
     fn estimate(&self) -> u16 {
         let (here, there) = (self.heard_here(), self.heard_there);
-        if self.missed() >= self.missed_max()
+        if self.missed() >= self.missed_max() && !self.is_heard
             || self.retry_in.is_some()
             || here.min(there) < QUALITY_MIN
             || self.history.count_ones() < HEARD_MIN

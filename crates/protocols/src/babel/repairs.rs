@@ -8,19 +8,25 @@ use tenure_mesh::{
     self as mesh, Context, Expires, Handles, Hears, NodeId, Outgoing, Reception, decode,
 };
 
-use super::link::{GAPS_MAX, Link};
+use super::link::{GAPS_MAX, Link, note_heard};
 use super::table::News;
 use super::{Babel, Chase, Missing, Update};
-use crate::forwarding::watch;
+use crate::forwarding::{IN_CROWDS, watch};
 use crate::interface::NextHopRated;
 
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
 /// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
 const MISSING_PAUSE: Duration = Duration::from_millis(100);
+const MISSING_PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSES_UNTIL_AGAIN: u32 = 2;
 const LINES_A_PAUSE: u32 = 32;
 const PAUSES_FOR_LINES_MAX: u32 = 6;
 const DOUBLINGS_MAX: u8 = 4;
+/// So many neighbours with the best links are asked at once; others after so many pauses.
+const CHASED_MAX: usize = 8;
+const PAUSES_OF_OTHERS: u32 = 32;
+/// The most pauses until a neighbour is asked again.
+const PAUSES_MAX: u32 = 128;
 /// Frames of lines sent again one after the other; more wait a moment.
 const REPAIRS_AT_ONCE: usize = 4;
 /// If so many neighbours miss lines, they are told to everybody.
@@ -42,26 +48,44 @@ impl Babel {
         if self.unrest.is_restless(context.now()) {
             return;
         }
-        let after = context.random().around(self.shared(MISSING_PAUSE));
-        let at = context.now() + after;
-        if let Some(link) = self.link(neighbour)
-            && link.is_incomplete()
-            && link.ask_at.is_none()
+        let Some(at) = self.place(neighbour) else { return };
+        let Some((_, link)) = self.links.get(at) else { return };
+        if !link.is_incomplete() || link.asks > 0 {
+            return;
+        }
+        let pauses = self.pauses_until_asked(at);
+        let after = context.random().around(missing_pause(self) * pauses);
+        let ask_at = context.now() + after;
+        if let Some((_, link)) = self.links.get_mut(at)
+            && link.ask_at.is_none_or(|planned| ask_at < planned)
         {
-            link.ask_at = Some(at);
+            link.ask_at = Some(ask_at);
             self.chase_in(after, context);
         }
     }
 
+    /// How many pauses a neighbour isn't asked for what is missing: one of those with the best links, or that ways lead
+    /// over, is at once; what others know, these do as well, and most of it comes by itself.
+    pub(super) fn pauses_until_asked(&self, at: usize) -> u32 {
+        if !IN_CROWDS {
+            return 1;
+        }
+        let (neighbour, link) = &self.links[at];
+        let rank = (link.cost, *neighbour);
+        let better = self.links.iter().filter(|(other, link)| (link.cost, *other) < rank).count();
+        let is_useful = better < CHASED_MAX || self.table.leads_over(*neighbour);
+        if is_useful { 1 } else { PAUSES_OF_OTHERS }
+    }
+
     /// Notes that lines came of a neighbour that were missing: it isn't asked again as long as they do.
     pub(super) fn missing_came(&mut self, neighbour: NodeId, now: Instant) {
-        let pause = self.shared(MISSING_PAUSE);
-        if let Some(link) = self.link(neighbour) {
-            if !link.is_incomplete() {
-                (link.asks, link.ask_at) = (0, None);
-            } else if link.asks > 0 {
-                (link.asks, link.ask_at) = (1, Some(now + pause * pauses_until_again(link)));
-            }
+        let Some(at) = self.place(neighbour) else { return };
+        let pause = missing_pause(self) * self.pauses_until_asked(at);
+        let Some((_, link)) = self.links.get_mut(at) else { return };
+        if !link.is_incomplete() {
+            (link.asks, link.ask_at) = (0, None);
+        } else if link.asks > 0 {
+            (link.asks, link.ask_at) = (1, Some(now + pause * pauses_until_again(link)));
         }
     }
 
@@ -102,6 +126,12 @@ impl Babel {
     }
 }
 
+/// The time in which what was lost may come by itself: the longer the more neighbours ask, and the more of them know it.
+fn missing_pause(babel: &Babel) -> Duration {
+    let pause = babel.shared(MISSING_PAUSE);
+    if IN_CROWDS { babel.shared(pause).min(MISSING_PAUSE_MAX) } else { pause }
+}
+
 /// How many pauses a neighbour has to send what is missing.
 fn pauses_until_again(link: &Link) -> u32 {
     let missing: u32 = link.gaps().map(|(after, to)| to - after).sum();
@@ -127,17 +157,19 @@ impl Expires<Chase> for Babel {
     fn expire(&mut self, _: Chase, context: &mut Context<'_, Self>) {
         self.chase_at = None;
         let now = context.now();
-        let pause = self.shared(MISSING_PAUSE);
+        let pause = missing_pause(self);
         let mut next = None::<Instant>;
-        for (neighbour, link) in &mut self.links {
+        for at in 0..self.links.len() {
+            let others_pauses = self.pauses_until_asked(at);
+            let Some((neighbour, link)) = self.links.get_mut(at) else { break };
             if !link.is_incomplete() {
                 (link.asks, link.ask_at) = (0, None);
             }
             let is_due = link.ask_at.is_some_and(|at| at <= now);
             if is_due {
                 ask(*neighbour, link, context);
-                let pauses = pauses_until_again(link) << link.asks;
-                let pause = context.random().around(pause * pauses);
+                let pauses = (others_pauses * pauses_until_again(link)) << link.asks;
+                let pause = context.random().around(pause * pauses.min(PAUSES_MAX));
                 link.asks = (link.asks + 1).min(DOUBLINGS_MAX);
                 link.ask_at = Some(now + pause);
             }
@@ -148,6 +180,7 @@ impl Expires<Chase> for Babel {
             self.chase_in(at.since(now), context);
         }
         self.send_wants(context);
+        self.pass_searches_on(context);
     }
 }
 
@@ -159,6 +192,7 @@ impl Handles<Missing> for Babel {
         context: &mut Context<'_, Self>,
     ) {
         let (by, version) = (reception.from, self.table.version());
+        note_heard(&mut self.links, by, context.now());
         if self.link(by).is_none() {
             return;
         }

@@ -9,13 +9,17 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::{self as mesh, Context, Handles, NodeId, Outgoing, Reception};
 
+use super::link::note_heard;
 use super::table::{Distance, Entry, News, Seqno};
 use super::{Babel, Found, Search};
+use crate::forwarding::IN_CROWDS;
 
 /// How far a search goes: at first, then, and at last.
 const RINGS: [u8; 3] = [3, 32, 32];
 /// A search is passed on within this, so that neighbours don't all do at once.
 const PASS_ON_WITHIN: Duration = Duration::from_millis(15);
+/// So many neighbours that pass a search on are enough.
+const COPIES_ENOUGH: u8 = 3;
 /// The same search is passed on once in this time. A copy that came by a shorter way reaches further by some
 /// hops, and isn't worth the air; one of a wider ring is.
 const PASS_ON_PAUSE: Duration = Duration::from_millis(200);
@@ -36,6 +40,9 @@ pub(super) struct Searched {
     askers: Vec<NodeId>,
     hops: u8,
     at: Instant,
+    /// When it is passed on, and how many neighbours have done so meanwhile.
+    pass_at: Option<Instant>,
+    copies: u8,
 }
 
 /// How many searches of others a node may pass on: whatever others search for, and whoever invents it, the air
@@ -121,6 +128,32 @@ impl Babel {
         }
     }
 
+    /// Passes on the searches of others that are due, unless so many neighbours did that hardly anybody else would hear
+    /// it (the counter-based scheme of Ni, Tseng, Chen and Sheu, MobiCom 1999).
+    pub(super) fn pass_searches_on(&mut self, context: &mut Context<'_, Self>) {
+        if !IN_CROWDS {
+            return;
+        }
+        let now = context.now();
+        let mut next = None::<Instant>;
+        for (destination, searched) in self.searches.iter_mut() {
+            let Some(at) = searched.pass_at else { continue };
+            if at > now {
+                next = next.into_iter().chain([at]).min();
+                continue;
+            }
+            searched.pass_at = None;
+            if searched.copies < COPIES_ENOUGH && self.search_budget.take(now) {
+                let Searched { seqno, hops, .. } = *searched;
+                let search = Search { destination: *destination, seqno, hops: hops - 1 };
+                context.transmit(&search, Outgoing::default());
+            }
+        }
+        if let Some(at) = next {
+            self.chase_in(at.since(now), context);
+        }
+    }
+
     /// Answers all who searched for ways that are known now.
     pub(super) fn answer_all_searches(&mut self, context: &mut Context<'_, Self>) {
         let waits = self.searches.iter().filter(|(_, searched)| !searched.askers.is_empty());
@@ -139,6 +172,7 @@ impl Babel {
         if distance.seqno < searched.seqno || now.since(searched.at) >= REMEMBERED_FOR {
             return;
         }
+        searched.pass_at = None;
         let askers = core::mem::take(&mut searched.askers);
         for asker in askers.into_iter().filter(|asker| *asker != next) {
             self.tell_found(destination, asker, context);
@@ -156,14 +190,17 @@ impl Handles<Search> for Babel {
         let (now, from, own) = (context.now(), reception.from, context.node());
         let Search { destination, seqno, hops } = search;
         // That it can be used is shown when what is found comes back on it.
+        note_heard(&mut self.links, from, now);
         if self.link(from).is_none() {
             return;
         }
         self.make_room_for_search(now);
-        let fresh = Searched { seqno, askers: Vec::new(), hops: 0, at: now };
+        let fresh =
+            Searched { seqno, askers: Vec::new(), hops: 0, at: now, pass_at: None, copies: 0 };
         let searched = self.searches.entry(destination).or_insert(fresh);
         let is_recent = now.since(searched.at) < PASS_ON_PAUSE && searched.seqno >= seqno;
         if is_recent && hops <= searched.hops.saturating_add(WIDER_BY) {
+            searched.copies = searched.copies.saturating_add(1);
             // A neighbour whose copy has fewer hops left had the search from this node's source. Others answer
             // it, so that each asker is told on one way only.
             let is_open = hops == searched.hops && !searched.askers.is_empty();
@@ -176,6 +213,7 @@ impl Handles<Search> for Babel {
             searched.askers.clear();
         }
         (searched.seqno, searched.hops, searched.at) = (searched.seqno.max(seqno), hops, now);
+        (searched.pass_at, searched.copies) = (None, 0);
         if destination == own {
             self.table.raise_own_seqno(seqno);
         }
@@ -191,10 +229,18 @@ impl Handles<Search> for Babel {
                 searched.askers.push(from);
             }
         }
-        if hops > 0 && self.search_budget.take(now) {
-            let patience = context.random().below_span(PASS_ON_WITHIN);
-            let search = Search { destination, seqno, hops };
-            context.transmit(&search, Outgoing { patience, ..Outgoing::default() });
+        if hops > 0 && !IN_CROWDS {
+            if self.search_budget.take(now) {
+                let patience = context.random().below_span(PASS_ON_WITHIN);
+                let search = Search { destination, seqno, hops };
+                context.transmit(&search, Outgoing { patience, ..Outgoing::default() });
+            }
+        } else if hops > 0 {
+            let after = context.random().below_span(self.shared(PASS_ON_WITHIN));
+            if let Some(searched) = self.searches.get_mut(&destination) {
+                searched.pass_at = Some(now + after);
+            }
+            self.chase_in(after, context);
         }
     }
 }
@@ -202,6 +248,7 @@ impl Handles<Search> for Babel {
 impl Handles<Found> for Babel {
     fn handle(&mut self, found: Found, reception: Reception<'_>, context: &mut Context<'_, Self>) {
         let from = reception.from;
+        note_heard(&mut self.links, from, context.now());
         let Some(link) = self.link(from).filter(|link| link.boot == found.boot) else { return };
         if !reception.addressed {
             return;

@@ -235,6 +235,13 @@ impl Table {
         ways.min_by_key(|(offer, _)| offer.metric).map(|(_, neighbour)| neighbour)
     }
 
+    /// Whether the way to any other node leads over a neighbour.
+    pub(super) fn leads_over(&self, neighbour: NodeId) -> bool {
+        let at = self.column(neighbour).map(|at| at as u16);
+        let mut destinations = self.destinations.iter();
+        at.is_some() && destinations.any(|known| known.selected == at && known.id != neighbour)
+    }
+
     /// The cost of the link to a neighbour.
     pub fn cost(&self, neighbour: NodeId) -> u16 {
         self.column(neighbour).map_or(INFINITE, |at| self.columns[at].cost)

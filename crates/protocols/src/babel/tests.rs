@@ -444,26 +444,32 @@ fn a_node_is_restless_while_links_come_and_go_and_not_for_one_that_breaks() {
     let mut unrest = Unrest::default();
     let at = |seconds: u64| Instant::from_millis(seconds * 1000);
     unrest.begin(at(0));
-    (0..20).for_each(|_| unrest.note(at(5)));
+    (0..20).for_each(|_| unrest.note(false, 4, at(5)));
     assert!(!unrest.is_restless(at(5)), "links that come up after boot were there before");
-    (0..2).for_each(|_| unrest.note(at(20)));
+    (0..2).for_each(|_| unrest.note(false, 4, at(20)));
     assert!(!unrest.is_restless(at(20)));
-    unrest.note(at(21));
+    unrest.note(false, 4, at(21));
     assert!(unrest.is_restless(at(21)) && unrest.is_restless(at(25)));
     assert!(!unrest.is_restless(at(40)));
+    (0..20).for_each(|_| unrest.note(true, 4, at(60)));
+    assert!(!unrest.is_restless(at(60)), "nodes that are switched on don't move");
+    (0..9).for_each(|_| unrest.note(false, 48, at(60)));
+    assert!(!unrest.is_restless(at(60)), "nine of 48 links are few");
+    (0..3).for_each(|_| unrest.note(false, 48, at(60)));
+    assert!(unrest.is_restless(at(60)));
 }
 
 #[test]
 fn what_nobody_uses_is_asked_for_within_a_budget_and_what_is_used_always() {
     let mut demand = Demand::default();
     let at = Instant::from_millis(100_000);
-    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), at)).count();
+    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), 1, at)).count();
     assert_eq!(asked, 24);
     demand.note(id(999), at);
-    assert!(demand.may_ask(id(999), at) && !demand.may_ask(id(998), at));
+    assert!(demand.may_ask(id(999), 1, at) && !demand.may_ask(id(998), 1, at));
     let later = at + Duration::from_secs(10);
     assert!(!demand.is_used(id(999), later));
-    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), later)).count();
+    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), 1, later)).count();
     assert_eq!(asked, 5, "one more every two seconds");
 }
 
@@ -502,4 +508,31 @@ fn a_neighbour_that_searches_without_end_is_passed_on_within_a_budget() {
     assert!(sent(&network) - before < 90, "{}", sent(&network) - before);
     network.run(Duration::from_secs(3));
     assert!(searched(&mut network, 400, 9) > 20);
+}
+
+#[test]
+fn a_neighbour_in_reach_of_nobody_else_finds_a_place_in_a_full_table() {
+    let few = Config { neighbours_max: 4, ..Config::default() };
+    let set_up = |stack: &mut Stack, index: usize| {
+        let config = if index == 0 { few } else { Config::default() };
+        stack.start(Instant::BOOT, Babel::new(id(index), 1, config));
+    };
+    let mut network = Network::new(15, set_up).clique(0);
+    (0..14).for_each(|index| network.cut(index, 14));
+    network.run(Duration::from_secs(20));
+    network.link(0, 14, 0);
+    network.run(Duration::from_secs(20));
+    assert_eq!(next_hop(&network, 0, 14), Some(id(14)));
+    assert!(next_hop(&network, 14, 5).is_some() && next_hop(&network, 5, 14).is_some());
+}
+
+#[test]
+fn of_many_neighbours_a_few_are_asked_at_once_for_what_is_missing() {
+    let mut network = Network::new(16, set_up).clique(0);
+    (0..13).for_each(|index| network.cut(index, 14));
+    (0..14).for_each(|index| network.cut(index, 15));
+    network.run(Duration::from_secs(20));
+    let babel = network.stacks[0].protocol::<Babel>().expect("it runs");
+    let asked = (0..13).filter(|at| babel.pauses_until_asked(*at) == 1).count();
+    assert_eq!(asked, 9, "eight with the best links, and the one that ways lead over");
 }

@@ -5,17 +5,23 @@ use core::time::Duration;
 
 use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception, decode};
 
+use super::link::note_heard;
 use super::table::{Entry, News, Place, Selection};
 use super::{Babel, Flush, Update};
+use crate::forwarding::IN_CROWDS;
 use crate::interface::RouteChanged;
 
 /// After lines were broadcast, how long until the next time; it doubles as long as news keeps coming,
 /// and starts again once nothing came for four times as long. News that is urgent waits a quarter.
 const FLUSH_PAUSE: Duration = Duration::from_millis(50);
 const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(300);
+/// Each update is lost to some of many neighbours, who ask for it: fewer and longer ones are better. No pause is longer than this.
+const FLUSH_PAUSE_DENSE: Duration = Duration::from_secs(3);
 const FLUSH_PAUSE_RESTLESS: Duration = Duration::from_millis(1500);
 /// After urgent news a hello comes within this: who missed it sees so by the version.
 const CONFIRMED_WITHIN: Duration = Duration::from_millis(100);
+/// It comes no sooner than that after the last, however urgent news follow each other.
+const CONFIRMED_PAUSE: Duration = Duration::from_millis(300);
 /// Frames of lines sent one after the other; more wait a moment.
 const UPDATES_AT_ONCE: usize = 4;
 /// Lines beyond so many bytes at a time are followed by so long a pause for each byte, however urgent
@@ -159,8 +165,12 @@ impl Expires<Flush> for Babel {
         let now = context.now();
         let is_calm = now.since(self.flushed_at) > self.flush_pause * 4;
         let is_restless = self.unrest.is_restless(now);
-        let longest = if is_restless { FLUSH_PAUSE_RESTLESS } else { FLUSH_PAUSE_MAX };
-        let longer = (self.flush_pause * 2).min(self.shared(longest));
+        let longest = match is_restless {
+            true => self.shared(FLUSH_PAUSE_RESTLESS),
+            false if !IN_CROWDS => self.shared(FLUSH_PAUSE_MAX),
+            false => self.shared(self.shared(FLUSH_PAUSE_MAX)).min(FLUSH_PAUSE_DENSE),
+        };
+        let longer = (self.flush_pause * 2).min(longest);
         self.flush_pause = if is_calm { FLUSH_PAUSE } else { longer };
         self.flushed_at = now;
         let sent_bytes = self.send_repairs(context) + self.send_news(context);
@@ -171,9 +181,11 @@ impl Expires<Flush> for Babel {
         }
         let news = core::mem::replace(&mut self.flush_news, News::None);
         if news == News::AtOnce && !is_restless {
-            let after = context.random().around(CONFIRMED_WITHIN * 4 / 5);
-            if now + after < self.beat_at {
-                self.beat_in(after, context);
+            let at = now + context.random().around(CONFIRMED_WITHIN * 4 / 5);
+            let said_at = self.greeted_at.filter(|_| IN_CROWDS);
+            let at = said_at.map_or(at, |said_at| at.max(said_at + CONFIRMED_PAUSE));
+            if at < self.beat_at {
+                self.beat_in(at.since(now), context);
             }
         }
     }
@@ -187,6 +199,7 @@ impl Handles<Update> for Babel {
         context: &mut Context<'_, Self>,
     ) {
         let now = context.now();
+        note_heard(&mut self.links, reception.from, now);
         let Some(link) = self.link(reception.from) else { return };
         if link.boot != update.boot {
             return;

@@ -6,8 +6,10 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::{self as mesh, Context, Handles, NodeId, Outgoing, Reception};
 
+use super::link::note_heard;
 use super::table::{News, Seqno};
-use super::{Babel, Want};
+use super::{Babel, NEIGHBOURS_AT_EASE, Want};
+use crate::forwarding::IN_CROWDS;
 
 /// Requests for sequence numbers wait so long for others to share a frame with.
 const WANT_PATIENCE: Duration = Duration::from_millis(10);
@@ -81,11 +83,15 @@ impl Babel {
         let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
         let wanted = Wanted { seqno, is_own: true, tries, at: context.now() };
         let is_full = self.wants.len() >= self.config.destinations_max;
+        let cost = match IN_CROWDS {
+            true => (self.links.len() as u32 / NEIGHBOURS_AT_EASE).max(1),
+            false => 1,
+        };
         match self.wants.get(&destination) {
             Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
             Some(known) if is_restless && known.is_own && known.seqno >= seqno => return,
             None if is_full => return,
-            _ if !self.demand.may_ask(destination, context.now()) => return,
+            _ if !self.demand.may_ask(destination, cost, context.now()) => return,
             _ => drop(self.wants.insert(destination, wanted)),
         }
         let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
@@ -146,13 +152,19 @@ impl Babel {
             self.wants.remove(&destination);
         }
         let is_full = due.len() == WANTS_AT_EASE;
+        let is_dense = self.links.len() > NEIGHBOURS_AT_EASE as usize;
         for (destination, seqno, tries) in due {
             if is_restless {
                 self.search((destination, seqno), tries, context);
                 continue;
             }
+            // Where there is no haste, or there are many who would each pass the request on, who offers the shortest
+            // way is asked by itself (§3.8.2.2); then all are, for that may have been the wrong one.
+            let asks_one = IN_CROWDS && (tries == WANT_TRIES || is_dense && tries % 2 == 1);
+            let offers = if asks_one { self.table.any_way(destination, None) } else { None };
+            let to = offers.map_or(mesh::Destination::All, mesh::Destination::One);
             let want = Want { destination, seqno, hops: HOPS_MAX };
-            context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
+            context.transmit(&want, Outgoing { to, patience: WANT_PATIENCE, body: &[] });
         }
         if let Some(at) = next {
             let least = if is_full { want_pause } else { WANT_PATIENCE };
@@ -199,6 +211,7 @@ impl Babel {
 
 impl Handles<Want> for Babel {
     fn handle(&mut self, want: Want, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        note_heard(&mut self.links, reception.from, context.now());
         if self.link(reception.from).is_none() {
             return;
         }
@@ -215,7 +228,10 @@ impl Handles<Want> for Babel {
                 }
                 self.flush(News::AtOnce, context);
             }
-            _ => self.pass_on(want, reception.from, context),
+            _ if reception.addressed || self.is_among_few(context) => {
+                self.pass_on(want, reception.from, context);
+            }
+            _ => {}
         }
     }
 }

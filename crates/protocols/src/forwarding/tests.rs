@@ -216,6 +216,47 @@ fn a_link_that_repairs_needs_no_acknowledgement_and_one_that_does_not_loses() {
     }
 }
 
+#[test]
+fn datagrams_wait_for_each_other_while_neighbours_are_late_and_no_longer() {
+    let (mut pace, mut random) = (Pace::default(), Random::new(1));
+    let at = Instant::from_millis;
+    let [quick, late] = [5, 80].map(Duration::from_millis);
+    (0..100).for_each(|count| pace.learn(quick, at(count)));
+    assert_eq!([0; 2].map(|_| pace.turn(at(100), &mut random)), [at(100); 2]);
+    (0..40).for_each(|count| pace.learn(late, at(1_000 + 100 * count)));
+    assert_eq!(pace.pause_us, PAUSE_MAX_US);
+    let turns = [0; 3].map(|_| pace.turn(at(5_000), &mut random));
+    assert_eq!(turns[0], at(5_000));
+    assert!(
+        turns[1] >= at(5_120) && turns[2] >= turns[1] + Duration::from_millis(120),
+        "{turns:?}"
+    );
+    (0..100).for_each(|count| pace.learn(quick, at(10_000 + count)));
+    assert_eq!(pace.pause_us, 0);
+}
+
+#[test]
+fn a_link_that_is_slow_by_itself_is_no_full_air() {
+    let mut pace = Pace::default();
+    (0..100).for_each(|count| pace.learn(Duration::from_millis(60), Instant::from_millis(count)));
+    assert_eq!(pace.pause_us, 0);
+}
+
+#[test]
+fn a_neighbour_without_room_is_given_a_datagram_again_and_is_not_doubted() {
+    let mut network = line(3, 0);
+    let most = Config::default().datagrams_max;
+    (0..most).for_each(|_| send(&mut network, 1, 7, b"nowhere"));
+    network.run(Duration::from_millis(1));
+    send(&mut network, 0, 2, b"later");
+    network.run(Duration::from_millis(1_500));
+    assert_eq!(arrivals(&mut network, 2).len(), 0);
+    assert!(network.sent() < 40, "{}", network.sent());
+    network.run(Duration::from_millis(1_500));
+    assert_eq!(arrivals(&mut network, 2).len(), 1);
+    assert_eq!(network.stacks[0].protocol::<FixedRouter>().unwrap().failing, []);
+}
+
 /// A node that swallows datagrams for others, and acknowledges them.
 #[derive(Debug)]
 struct Hole;

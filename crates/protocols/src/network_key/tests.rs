@@ -286,7 +286,8 @@ fn a_forgotten_neighbour_is_proved_again() {
     let mut recorded = vec![];
     let mut others: Vec<_> = (1..5).map(|node| framer(node, 1, 7)).collect();
     for (index, other) in others.iter_mut().enumerate() {
-        let now = 1000 * index as u64;
+        // One that has been silent for ten seconds makes room.
+        let now = 11_000 * index as u64;
         let frame = say(other, at(now), b"x");
         let _ = small.receive(at(now), &frame);
         meet(other, &mut small, now + 1);
@@ -294,7 +295,7 @@ fn a_forgotten_neighbour_is_proved_again() {
     }
     assert!(small.believes(others[3].node()));
     assert!(!small.believes(others[0].node()));
-    assert_eq!(small.receive(at(9000), &recorded[0]), Err(Rejected::Unproven));
+    assert_eq!(small.receive(at(40_000), &recorded[0]), Err(Rejected::Unproven));
 }
 
 #[test]

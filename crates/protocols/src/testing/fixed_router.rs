@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tenure_mesh::{Context, Hears, NodeId, Protocol, Question, Serves};
 
 use super::id;
-use crate::interface::{LinkFailing, NextHopRated, Route, Routed};
+use crate::interface::{LinkFailing, NextHopRated, Route, RouteChanged, Routed};
 
 /// A router that was told its ways, for tests of what builds on routers.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ tenure_mesh::protocol! {
     FixedRouter = 250, "fixed router";
     serves { Route }
     hears { LinkFailing, NextHopRated }
+    tells { RouteChanged }
 }
 
 impl Protocol for FixedRouter {}

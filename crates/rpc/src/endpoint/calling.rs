@@ -18,6 +18,9 @@ use crate::{CallError, CallHandle, Config, Event, NoResult, OutgoingCall, PeerAd
 
 /// After how many messages without an answer a session is suspected to be dead.
 const UNANSWERED_DOUBT: u32 = 2;
+/// Where an answer has so much time, the receipt of a result has so many times that: most callers call again before, and say it
+/// with the next call. The called end drops results that nobody asks for where it lacks room.
+const ACKNOWLEDGED_AFTER_PATIENCES: u32 = 30;
 /// How long no new part of a reply has come before it makes room for another peer's.
 const REPLY_STANDS_STILL: Duration = Duration::from_secs(2);
 
@@ -126,7 +129,7 @@ impl<A: PeerAddress> Outgoing<A> {
         let Some(call) = rider.filter(|call| call.stage == Stage::Riding) else { return };
         let timeout =
             station.peers.get(&call.pair).map_or(station.config.timeout_initial, |peer| {
-                peer.round_trip.timeout(&station.config, 0)
+                peer.round_trip.timeout(&station.config, &call.route, 0)
             });
         call.stage = Stage::Sent { over };
         call.attempts_left = call.attempts;
@@ -238,7 +241,8 @@ impl<A: PeerAddress> Outgoing<A> {
             }
         };
         let retries = call.unanswered.max(call.still_running);
-        call.was_sent(now, peer.round_trip.timeout(config, retries));
+        let timeout = peer.round_trip.timeout(config, &call.route, retries);
+        call.was_sent(now, timeout);
         call.withheld = withheld;
         if delivered {
             peer.acknowledge_at = None;
@@ -320,9 +324,9 @@ impl<A: PeerAddress> Outgoing<A> {
         call.still_running = call.still_running.saturating_add(1);
         let still_running = call.still_running;
         let measured = call.answered(now);
-        let timeout = station.peers.sample(pair, measured).timeout(&station.config, still_running);
+        let round_trip = station.peers.sample(pair, measured);
         if let Some(call) = self.call_of(pair, number) {
-            call.next_at = now + timeout;
+            call.next_at = now + round_trip.timeout(&station.config, &call.route, still_running);
         }
     }
 
@@ -467,9 +471,8 @@ impl<A: PeerAddress> Outgoing<A> {
         }
         let Some(peer) = station.peers.get_mut(pair) else { return };
         let round_trip = peer.round_trip;
-        let timeout = round_trip.timeout(&station.config, 0);
         if let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) {
-            call.next_at = now + timeout;
+            call.next_at = now + round_trip.timeout(&station.config, &call.route, 0);
         }
     }
 
@@ -581,7 +584,8 @@ impl<A: PeerAddress> Outgoing<A> {
             return false;
         };
         let call = self.calls.swap_remove(position);
-        let acknowledge_at = now + station.config.acknowledge_after;
+        let patience = call.route.patience() * ACKNOWLEDGED_AFTER_PATIENCES;
+        let acknowledge_at = now + station.config.acknowledge_after.max(patience);
         if let Some(peer) = station.peers.get_mut(&call.pair) {
             peer.last_used = now;
             peer.finished.insert(call.number);

@@ -453,7 +453,8 @@ impl<A: PeerAddress> Station<A> {
         };
         let is_owner = self.config.is_owner(&pair.peer);
         self.outbox.push_for(&pair.local, handshake.route.clone(), datagram, is_owner);
-        let timeout = peer.round_trip.timeout(&self.config, handshake.transmissions);
+        let timeout =
+            peer.round_trip.timeout(&self.config, &handshake.route, handshake.transmissions);
         let least = self.config.handshake_timeout_min() * (1 << handshake.transmissions.min(3));
         let timeout = timeout.max(least.min(self.config.timeout_max));
         handshake.transmissions += 1;

@@ -6,6 +6,7 @@ use tenure_hal::Instant;
 use tenure_mesh::{Destination, NodeId};
 use tenure_node::{Door as _, Input, Taken};
 use tenure_protocols::babel::Babel;
+use tenure_protocols::forwarding::{self, Forwarding};
 use tenure_protocols::interface::ANY_LIFE;
 
 use crate::place::{Place, Polled, Shown};
@@ -129,6 +130,11 @@ impl Device {
     /// Which life of the device this is, as its router counts.
     pub(super) fn life(&self) -> u32 {
         self.router().map_or(ANY_LIFE, Babel::life)
+    }
+
+    /// The counters of its forwarding, if it is in the mesh.
+    pub(super) fn forwarding(&self) -> Option<&forwarding::Counters> {
+        self.place.mesh()?.protocol().map(Forwarding::counters)
     }
 
     fn router(&self) -> Option<&Babel> {

@@ -121,6 +121,7 @@ pub(super) fn forge(
         version: u32::MAX,
         number: Some(number),
         digest: None,
+        links: u8::MAX,
         lists: false,
     };
     let mut message = vec![HELLO];

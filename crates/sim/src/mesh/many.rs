@@ -80,7 +80,7 @@ pub fn run_many(
 fn figures(metrics: &Metrics) -> impl Iterator<Item = (&'static str, f64)> {
     let delivery = (metrics.sent > 0).then(|| metrics.delivery());
     // Of whole devices it isn't counted.
-    let lost = delivery.filter(|_| metrics.devices.is_none());
+    let parted = delivery.filter(|_| metrics.devices.is_none());
     [
         ("converged s", metrics.converged_s),
         ("delivery", delivery),
@@ -88,9 +88,9 @@ fn figures(metrics: &Metrics) -> impl Iterator<Item = (&'static str, f64)> {
         ("latency 99 % ms", delivery.map(|_| metrics.latency_99_ms)),
         ("control B/s a node", Some(metrics.control_bytes_per_node_second)),
         ("payload B/s a node", Some(metrics.payload_bytes_per_node_second)),
-        ("given up: no way", lost.map(|_| metrics.given_up.no_way as f64)),
-        ("given up: not taken", lost.map(|_| metrics.given_up.not_taken as f64)),
-        ("sent while parted", lost.map(|_| metrics.sent_while_parted as f64)),
+        ("given up: no way", delivery.map(|_| metrics.given_up.no_way as f64)),
+        ("given up: not taken", delivery.map(|_| metrics.given_up.not_taken as f64)),
+        ("sent while parted", parted.map(|_| metrics.sent_while_parted as f64)),
         ("arrived twice", Some(metrics.duplicates as f64)),
         ("loops", Some(metrics.loops as f64)),
         ("collisions", Some(metrics.collisions as f64)),

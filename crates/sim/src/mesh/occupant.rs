@@ -2,6 +2,7 @@
 
 use tenure_hal::Instant;
 use tenure_mesh::{HostEvent, NodeId};
+use tenure_protocols::forwarding;
 use tenure_protocols::interface::Summary;
 
 use super::device::Device;
@@ -77,6 +78,14 @@ impl Occupant {
         match self {
             Self::Bare(participant) => participant.life(),
             Self::Device(device) => device.life(),
+        }
+    }
+
+    /// The counters of forwarding.
+    pub(super) fn forwarding(&self) -> Option<&forwarding::Counters> {
+        match self {
+            Self::Bare(participant) => participant.forwarding(),
+            Self::Device(device) => device.forwarding(),
         }
     }
 

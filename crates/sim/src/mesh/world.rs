@@ -286,9 +286,8 @@ impl World {
         metrics.delivered = datagrams.delivered;
         metrics.duplicates = datagrams.duplicates;
         metrics.hops_max = hops_max;
-        for seat in &mut self.seats {
-            let participant = seat.occupant.as_mut().and_then(Occupant::bare);
-            if let Some(counters) = participant.and_then(|it| it.forwarding()) {
+        for seat in &self.seats {
+            if let Some(counters) = seat.occupant.as_ref().and_then(Occupant::forwarding) {
                 metrics.given_up.add(counters);
             }
         }
