@@ -11,7 +11,7 @@
 //! (RFC 7641).
 //!
 //! [`Server`] is the protocol: datagrams and time in, datagrams and calls out; it has no socket, no clock and no thread.
-//! [`serve`] gives it those.
+//! `serve` gives it those.
 //!
 //! Invariants:
 //! - What peers can fill has a limit for one host and for all: exchanges, calls, blocks under way, observers, messages that

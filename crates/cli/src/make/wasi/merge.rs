@@ -1,17 +1,17 @@
 //! One module of two: the program, with its memory moved up, and the parts of the adapter that it uses below.
 
+mod encoders;
+mod sections;
+
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use tenure_wire::host_call::{self, HostCallInfo, TABLE};
 use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{
-    CodeSection, ConstExpr, CustomSection, DataCountSection, DataSection, ElementSection, Encode,
-    EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection, GlobalType,
-    ImportSection, Instruction, MemArg, MemorySection, MemoryType, Module, NameMap, NameSection,
-    StartSection, TableSection, TypeSection, ValType,
+    CodeSection, EntityType, Function, FunctionSection, ImportSection, Instruction, TypeSection,
+    ValType,
 };
-use wasmparser::{DataKind, ExternalKind, FuncType, FunctionBody, Operator, TypeRef};
+use wasmparser::{DataKind, FuncType, FunctionBody, Operator, TypeRef};
 
 use super::adapter::{self, Adapter, Chosen};
 use super::exits::Exits;
@@ -21,6 +21,7 @@ use super::moved::Moved;
 use super::program::Program;
 use super::{COMMAND, MODULE, ProgramOutput, RUN, Wasi, WasiError};
 use crate::make::pack::START_FUNCTION;
+use encoders::{AdapterEncoder, MemoryCalls, MemoryUses, ProgramEncoder};
 
 /// How a run begins, as the adapter numbers it.
 const CAUSE_START: i32 = 0;
@@ -99,16 +100,6 @@ struct Merger<'a> {
     has_run: u32,
     adapter_globals_at: u32,
     moved: Moved,
-}
-
-/// The functions that do for the program what instructions about its memory did.
-#[derive(Default)]
-struct MemoryCalls {
-    size: u32,
-    grow: u32,
-    copy: u32,
-    fill: u32,
-    init: BTreeMap<u32, u32>,
 }
 
 impl<'a> Merger<'a> {
@@ -504,174 +495,6 @@ impl<'a> Merger<'a> {
     fn pages(&self) -> u32 {
         self.program.memories.first().map_or(0, |memory| memory.initial as u32)
     }
-
-    fn finish(mut self, settings: &[u8]) -> Result<Vec<u8>, WasiError> {
-        for (kind, _, function) in &self.helpers {
-            self.functions.function(*kind);
-            self.code.function(function);
-        }
-        let mut head = Vec::new();
-        self.code.len().encode(&mut head);
-        self.moved.shift(head.len() as u32);
-        let (data, data_count) = self.data(settings)?;
-        let mut module = Module::new();
-        module.section(&self.types).section(&self.imports).section(&self.functions);
-        let mut encoder = self.program_encoder();
-        let mut tables = TableSection::new();
-        for table in &self.program.tables {
-            encoder.parse_table(&mut tables, table.clone())?;
-        }
-        module.section(&tables).section(&self.memory_section()).section(&self.globals()?);
-        module.section(&self.exports()?);
-        if !self.is_command {
-            let start = self.helpers_at + self.helpers.len() as u32 - 1;
-            module.section(&StartSection { function_index: start });
-        }
-        let mut elements = ElementSection::new();
-        for element in &self.program.elements {
-            encoder.parse_element(&mut elements, element.clone())?;
-        }
-        module.section(&elements).section(&DataCountSection { count: data_count });
-        module.section(&self.code).section(&data);
-        self.add_customs(&mut module);
-        Ok(module.finish())
-    }
-
-    fn memory_section(&self) -> MemorySection {
-        let bytes =
-            |pages: u64| u64::from(self.places.base) + (pages << self.memory.page_bytes_log2);
-        let most = self.memory.pages_max.map(|pages| bytes(pages).min(u32::MAX.into()));
-        let mut section = MemorySection::new();
-        section.memory(MemoryType {
-            minimum: bytes(self.pages().into()),
-            maximum: most,
-            memory64: false,
-            shared: false,
-            // Pages of one byte: the program's pages are what it makes of them.
-            page_size_log2: Some(0),
-        });
-        section
-    }
-
-    fn globals(&self) -> Result<GlobalSection, WasiError> {
-        let mut globals = GlobalSection::new();
-        let mut encoder = self.program_encoder();
-        for global in &self.program.globals {
-            encoder.parse_global(&mut globals, global.clone())?;
-        }
-        for global in &self.adapter.module.globals {
-            reencode::RoundtripReencoder.parse_global(&mut globals, global.clone())?;
-        }
-        let kind = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
-        for value in [self.pages() as i32, 0, 0] {
-            globals.global(kind, &ConstExpr::i32_const(value));
-        }
-        Ok(globals)
-    }
-
-    /// A command offers its runs, and a library its functions.
-    fn exports(&self) -> Result<ExportSection, WasiError> {
-        let mut exports = ExportSection::new();
-        let mut encoder = self.program_encoder();
-        for export in &self.program.exports {
-            if !self.is_command || export.kind == ExternalKind::Memory {
-                encoder.parse_export(&mut exports, *export)?;
-            }
-        }
-        for (index, (_, name, _)) in (self.helpers_at..).zip(&self.helpers) {
-            if name == RUN || name == START_FUNCTION {
-                exports.export(name, ExportKind::Func, index);
-            }
-        }
-        Ok(exports)
-    }
-
-    /// The program's data, the adapter's and the settings.
-    fn data(&self, settings: &[u8]) -> Result<(DataSection, u32), WasiError> {
-        let mut section = DataSection::new();
-        for data in &self.program.data {
-            match &data.kind {
-                // Each run begins with them.
-                DataKind::Active { offset_expr, .. } if !self.is_command => {
-                    let place = self.moved_place(offset_expr)?;
-                    section.active(0, &place, data.data.iter().copied());
-                }
-                _ => {
-                    section.passive(data.data.iter().copied());
-                }
-            }
-        }
-        for data in &self.adapter.module.data {
-            reencode::RoundtripReencoder.parse_data(&mut section, data.clone())?;
-        }
-        let place = ConstExpr::i32_const(self.places.settings as i32);
-        section.active(0, &place, settings.iter().copied());
-        let count = section.len();
-        Ok((section, count))
-    }
-
-    /// The place of a segment, moved up.
-    fn moved_place(&self, place: &wasmparser::ConstExpr<'_>) -> Result<ConstExpr, WasiError> {
-        let mut operators = place.get_operators_reader();
-        if let Operator::I32Const { value } = operators.read()?
-            && let Operator::End = operators.read()?
-        {
-            return Ok(ConstExpr::i32_const(value.wrapping_add(self.places.base as i32)));
-        }
-        let mut bytes = Vec::new();
-        let mut encoder = self.program_encoder();
-        let mut operators = place.get_operators_reader();
-        while !operators.eof() {
-            match operators.read()? {
-                Operator::End => {}
-                operator => encoder.instruction(operator)?.encode(&mut bytes),
-            }
-        }
-        Instruction::I32Const(self.places.base as i32).encode(&mut bytes);
-        Instruction::I32Add.encode(&mut bytes);
-        Ok(ConstExpr::raw(bytes))
-    }
-
-    /// Names, where the code was, and what debuggers want to know.
-    fn add_customs(&self, module: &mut Module) {
-        let names = self.names();
-        let mut functions = NameMap::new();
-        for (index, name) in &names {
-            functions.append(*index, name);
-        }
-        let mut section = NameSection::new();
-        section.functions(&functions);
-        let mut has_lines = false;
-        for (name, data) in &self.program.customs {
-            if *name != "name" {
-                has_lines |= name.starts_with(".debug");
-                module.section(&CustomSection { name: (*name).into(), data: (*data).into() });
-            }
-        }
-        if has_lines {
-            let data = self.moved.to_bytes();
-            module.section(&CustomSection { name: Moved::SECTION.into(), data: data.into() });
-        }
-        module.section(&section);
-    }
-
-    fn names(&self) -> BTreeMap<u32, String> {
-        let mut names = BTreeMap::new();
-        for (index, name) in own_names(&self.adapter.module) {
-            if let Some(index) = self.adapter_functions.get(&index) {
-                names.insert(*index, name);
-            }
-        }
-        for (index, name) in own_names(self.program) {
-            if let Some(index) = self.program_functions.get(index as usize) {
-                names.insert(*index, name);
-            }
-        }
-        for (index, (_, name, _)) in (self.helpers_at..).zip(&self.helpers) {
-            names.insert(index, name.clone());
-        }
-        names
-    }
 }
 
 /// The function of WASI that ends a program.
@@ -712,115 +535,4 @@ fn append_constant(
         }
     }
     Ok(())
-}
-
-/// The names that a module gives its functions.
-fn own_names(module: &Program<'_>) -> Vec<(u32, String)> {
-    let mut names = Vec::new();
-    let sections = module.customs.iter().filter(|(name, _)| *name == "name");
-    for (_, data) in sections {
-        let reader = wasmparser::BinaryReader::new(data, 0);
-        for part in wasmparser::NameSectionReader::new(reader).flatten() {
-            if let wasmparser::Name::Function(functions) = part {
-                let functions = functions.into_iter().flatten();
-                names.extend(functions.map(|naming| (naming.index, naming.name.to_owned())));
-            }
-        }
-    }
-    names
-}
-
-/// The instructions about its memory that a program has.
-#[derive(Default)]
-struct MemoryUses {
-    size: bool,
-    grow: bool,
-    copy: bool,
-    fill: bool,
-    init: std::collections::BTreeSet<u32>,
-}
-
-impl MemoryUses {
-    fn of(program: &Program<'_>) -> Result<Self, WasiError> {
-        let mut uses = Self::default();
-        for body in &program.bodies {
-            let mut operators = body.get_operators_reader()?;
-            while !operators.eof() {
-                match operators.read()? {
-                    Operator::MemorySize { .. } => uses.size = true,
-                    Operator::MemoryGrow { .. } => uses.grow = true,
-                    Operator::MemoryCopy { .. } => uses.copy = true,
-                    Operator::MemoryFill { .. } => uses.fill = true,
-                    Operator::MemoryInit { data_index, .. } => {
-                        uses.init.insert(data_index);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(uses)
-    }
-}
-
-/// Encodes the program: its functions are elsewhere, and its memory lies higher.
-struct ProgramEncoder<'m> {
-    functions: &'m [u32],
-    base: u32,
-    calls: &'m MemoryCalls,
-    /// Whether segments of data are needed again, for the next run.
-    keeps_data: bool,
-}
-
-type Reencoded<T> = Result<T, reencode::Error<Infallible>>;
-
-impl Reencode for ProgramEncoder<'_> {
-    type Error = Infallible;
-
-    fn function_index(&mut self, function: u32) -> Reencoded<u32> {
-        Ok(self.functions.get(function as usize).copied().unwrap_or(function))
-    }
-
-    fn mem_arg(&mut self, argument: wasmparser::MemArg) -> Reencoded<MemArg> {
-        let mut argument = reencode::utils::mem_arg(self, argument)?;
-        // No access at or beyond the last address is in the memory, whose size is at most that.
-        argument.offset = (argument.offset + u64::from(self.base)).min(u32::MAX.into());
-        Ok(argument)
-    }
-
-    fn instruction<'a>(&mut self, operator: Operator<'a>) -> Reencoded<Instruction<'a>> {
-        Ok(match operator {
-            Operator::MemorySize { .. } => Instruction::Call(self.calls.size),
-            Operator::MemoryGrow { .. } => Instruction::Call(self.calls.grow),
-            Operator::MemoryCopy { .. } => Instruction::Call(self.calls.copy),
-            Operator::MemoryFill { .. } => Instruction::Call(self.calls.fill),
-            Operator::MemoryInit { data_index, .. } => {
-                Instruction::Call(self.calls.init.get(&data_index).copied().unwrap_or(0))
-            }
-            Operator::DataDrop { .. } if self.keeps_data => Instruction::Nop,
-            operator => reencode::utils::instruction(self, operator)?,
-        })
-    }
-}
-
-/// Encodes the adapter: its functions, globals and types are elsewhere.
-struct AdapterEncoder<'m> {
-    functions: &'m BTreeMap<u32, u32>,
-    globals_at: u32,
-    types: BTreeMap<u32, u32>,
-}
-
-impl Reencode for AdapterEncoder<'_> {
-    type Error = Infallible;
-
-    fn function_index(&mut self, function: u32) -> Reencoded<u32> {
-        Ok(self.functions.get(&function).copied().unwrap_or(function))
-    }
-
-    fn global_index(&mut self, global: u32) -> Reencoded<u32> {
-        Ok(self.globals_at + global)
-    }
-
-    fn type_index(&mut self, index: u32) -> Reencoded<u32> {
-        Ok(self.types.get(&index).copied().unwrap_or(index))
-    }
 }
