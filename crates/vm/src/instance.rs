@@ -340,7 +340,7 @@ impl Instance {
         self.parts.stack.enter(0, entry, 0).ok_or(CallError::StackBudget)?;
         self.entry = function.0;
         self.parts.position = Position { pc: entry.code, frame: 0, accumulator: 0 };
-        self.debt = Debt::of_units(interpreter::entry_units(entry.zeros as usize));
+        self.debt.owe(interpreter::entry_units(entry.zeros as usize) as u32 * UNIT_BYTES);
         self.status = Status::Running;
         Ok(())
     }
@@ -348,18 +348,18 @@ impl Instance {
     /// Runs until the call ends, the host is called, or the fuel is used up; deducts what was used.
     ///
     /// Use beyond the fuel is owed, and taken from the next fuel first: less than the window
-    /// between two looks at the fuel. With less fuel than a window, execution stops at the first
+    /// between two looks at the fuel. A call that ends so is [`Outcome::OutOfFuel`] until that is paid. With less fuel than a window, execution stops at the first
     /// instruction for which there is none.
     #[cfg_attr(not(small), inline(always))]
     pub fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
         if !matches!(self.status, Status::Running) || !self.is_of(image) {
-            return self.stand(image);
+            return self.stand(image, fuel);
         }
         let budget = self.debt.budget(*fuel);
         if budget < WINDOW_BYTES || budget as usize > image.room {
-            return self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image));
+            return self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image, fuel));
         }
-        let Some(entry) = self.parts.entry(image) else { return self.stand(image) };
+        let Some(entry) = self.parts.entry(image) else { return self.stand(image, fuel) };
         let mut run = Run::with_budget(entry, budget as u32);
         let mut context = run.context();
         let flow = run.start(&mut context);
@@ -375,7 +375,7 @@ impl Instance {
         }
         match self.stop(image, &exit, fuel) {
             Some(outcome) => outcome,
-            None => self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image)),
+            None => self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image, fuel)),
         }
     }
 
@@ -392,7 +392,7 @@ impl Instance {
         wall: &mut dyn Wall,
     ) -> Result<Outcome, Breach> {
         if !matches!(self.status, Status::Running) || !self.is_of(image) {
-            return Ok(self.stand(image));
+            return Ok(self.stand(image, fuel));
         }
         let outcome = self.run_on(image, fuel, Some(wall));
         if outcome.is_err() {
@@ -442,16 +442,22 @@ impl Instance {
         image.token.checksum == self.token.checksum
     }
 
-    /// The outcome of `run` for an instance that has nothing to execute.
+    /// The outcome of `run` for an instance that has nothing to execute: how its call ended, once what the call owes is
+    /// paid. A call that ended with its last slice's fuel would else cost what the slice had left.
     #[cold]
-    fn stand(&mut self, image: &Image<'_>) -> Outcome {
+    #[inline(never)]
+    fn stand(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
+        self.debt.charge(fuel, 0);
+        if !self.debt.is_paid() {
+            return Outcome::OutOfFuel;
+        }
         match self.status {
             Status::Running => {
                 Outcome::Trap(Trap { kind: TrapKind::ForeignImage, function: 0, offset: 0 })
             }
             Status::Idle | Status::Done => Outcome::Done,
             Status::Waiting { function, .. } => Outcome::HostCall { function },
-            Status::Trapped { kind } => self.trap(image, kind),
+            Status::Trapped { kind } => Outcome::Trap(self.trap(image, kind)),
         }
     }
 
@@ -469,7 +475,7 @@ impl Instance {
             Flow::Store | Flow::Branch => Ok(false),
             Flow::Done => {
                 self.status = Status::Done;
-                return Some(Outcome::Done);
+                return Some(self.stand(image, fuel));
             }
             Flow::Outer => self.parts.execute_outer(image, &mut left),
             Flow::Access => self.parts.finish_access(image, &mut left).map(|()| false),
@@ -484,8 +490,8 @@ impl Instance {
         };
         self.debt.charge(fuel, (before - left) as u32);
         match done {
-            Err(kind) => Some(self.trap(image, kind)),
-            Ok(true) => Some(self.call_host(image)),
+            Err(kind) => Some(self.fail(image, kind, fuel)),
+            Ok(true) => Some(self.call_host(image, fuel)),
             Ok(false) if *fuel == 0 => Some(Outcome::OutOfFuel),
             Ok(false) => None,
         }
@@ -496,22 +502,26 @@ impl Instance {
     fn stop_at_host(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Outcome {
         self.debt.charge(fuel, exit.used + HOST_BYTES);
         self.parts.note(exit);
-        self.call_host(image)
+        self.call_host(image, fuel)
     }
 
-    fn call_host(&mut self, image: &Image<'_>) -> Outcome {
+    fn call_host(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
         match self.wait_for_host(image) {
             Ok(function) => Outcome::HostCall { function },
-            Err(kind) => self.trap(image, kind),
+            Err(kind) => self.fail(image, kind, fuel),
         }
     }
 
-    fn trap(&mut self, image: &Image<'_>, kind: TrapKind) -> Outcome {
+    fn fail(&mut self, image: &Image<'_>, kind: TrapKind, fuel: &mut u64) -> Outcome {
         self.status = Status::Trapped { kind };
+        self.stand(image, fuel)
+    }
+
+    fn trap(&self, image: &Image<'_>, kind: TrapKind) -> Trap {
         let pc = self.parts.position.pc;
         let function = image.function_at(pc).unwrap_or(0);
         let start = image.code_range(function).map_or(0, |range| range.0 as u32);
-        Outcome::Trap(Trap { kind, function, offset: pc.saturating_sub(start) })
+        Trap { kind, function, offset: pc.saturating_sub(start) }
     }
 
     /// Waits for the host function whose number it gives. The call is charged when it is made; `pc` stays

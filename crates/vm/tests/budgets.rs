@@ -135,3 +135,80 @@ fn locals_that_a_call_clears_cost_fuel_from_outside_too() {
     };
     assert_eq!(fuel(1000) - fuel(0), 500);
 }
+
+/// Calls that end by an instruction which costs more than the rest of a slice: dear ones in a row, and each kind of fault.
+const ENDS: [(&str, &str); 6] = [
+    (
+        "divisions",
+        "(module (func (export \"run\") (result f64)
+           (f64.const 7) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))))",
+    ),
+    (
+        "copy",
+        "(module (memory 1) (func (export \"run\")
+           (memory.copy (i32.const 0) (i32.const 4096) (i32.const 9000))))",
+    ),
+    (
+        "copy out of bounds",
+        "(module (memory 1) (func (export \"run\")
+           (memory.copy (i32.const 0) (i32.const 60000) (i32.const 9000))))",
+    ),
+    (
+        "null in a second table",
+        "(module (table 2 funcref) (table $second 2 funcref) (func (export \"run\")
+           (call_indirect $second (i32.const 1))))",
+    ),
+    (
+        "division by zero",
+        "(module (func (export \"run\") (result i64)
+           (i64.div_u (i64.div_u (i64.const -1) (i64.const 3)) (i64.const 0))))",
+    ),
+    (
+        "memory beyond the budget",
+        "(module (memory 1) (func (export \"run\") (i32.store (i32.const 60000) (i32.const 1))))",
+    ),
+];
+
+#[test]
+fn call_costs_the_same_in_slices_however_it_ends() {
+    for (name, text) in ENDS {
+        let bytes = image_of(text);
+        let image = Image::parse(&bytes).expect("just made");
+        let start = || Instance::new_lazy(&image, &config(4096, 32 * 1024)).expect("it fits");
+        let whole = run(&mut start(), &image, 1 << 30);
+        for slice in 1..=whole.1 + 1 {
+            assert_eq!(run(&mut start(), &image, slice), whole, "{name}, in slices of {slice}");
+        }
+    }
+}
+
+#[test]
+fn call_that_has_ended_and_owes_is_suspended_and_pays_after_it() {
+    for (name, text) in ENDS {
+        let bytes = image_of(text);
+        let image = Image::parse(&bytes).expect("just made");
+        let limits = config(4096, 32 * 1024);
+        let start = || Instance::new_lazy(&image, &limits).expect("it fits");
+        let whole = run(&mut start(), &image, 1 << 30);
+        let mut instance = start();
+        let function = image.function("run").expect("exported").index;
+        instance.prepare(&image, function, &[]).expect("idle");
+        let mut used = 0;
+        let end = loop {
+            let mut fuel = 5;
+            let outcome = instance.run(&image, &mut fuel);
+            used += 5 - fuel;
+            match outcome {
+                Outcome::OutOfFuel => {
+                    let mut bytes = Vec::new();
+                    instance.suspend(&image, &mut bytes);
+                    instance = Instance::resume(&image, &bytes, &limits).expect("own bytes");
+                }
+                Outcome::Trap(trap) => break Err(trap.kind),
+                _ => break Ok(instance.results(&image).collect()),
+            }
+        };
+        assert_eq!((end, used), whole, "{name}");
+    }
+}

@@ -25,12 +25,6 @@ pub(crate) struct Debt(u32);
 impl Debt {
     pub(crate) const NONE: Debt = Debt(0);
 
-    /// So many units.
-    #[inline(always)]
-    pub(super) fn of_units(units: usize) -> Debt {
-        Debt(units as u32 * UNIT_BYTES)
-    }
-
     /// So many bytes of code, if that much may be owed.
     pub(crate) fn from_bytes(bytes: u32) -> Option<Debt> {
         (bytes <= DEBT_BYTES_MAX && bytes.is_multiple_of(UNIT_BYTES)).then_some(Debt(bytes))
@@ -38,6 +32,10 @@ impl Debt {
 
     pub(crate) fn bytes(self) -> u32 {
         self.0
+    }
+
+    pub(super) fn is_paid(self) -> bool {
+        self.0 == 0
     }
 
     /// Bytes of code that fuel allows after what is owed; at most a portion at a time.
