@@ -1,13 +1,11 @@
 //! The bridge's thread: waits for the device and for the broker, and carries what comes to the other side.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +20,7 @@ use tenure_wire::{LogLevel, Topic};
 
 use crate::complaints::Complaints;
 use crate::discovery::Discovery;
+use crate::ends::{FromDevice, ToDevice};
 use crate::link::{Tcp, reach, server_name};
 use crate::store::Store;
 use crate::{ONLINE, Said, Settings, drain};
@@ -47,56 +46,6 @@ const NAP: Duration = Duration::from_secs(1);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// The most topics that Home Assistant is told of.
 const ENTITIES_MAX: usize = 256;
-/// The thread's end of what comes from the device.
-pub(crate) struct FromDevice {
-    pub(crate) events: Receiver<(Topic, Vec<u8>)>,
-    /// Events for which there was no room.
-    pub(crate) lost: Arc<AtomicU64>,
-    pub(crate) is_over: Arc<AtomicBool>,
-    /// Readable when there is something to do.
-    pub(crate) woken: UnixStream,
-    /// Makes that readable.
-    pub(crate) waker: UnixStream,
-}
-
-/// The thread's end of what goes to the device.
-pub(crate) struct ToDevice {
-    sender: SyncSender<Said>,
-    teller: UnixStream,
-    /// The rest, for which the device has had no room yet.
-    waiting: VecDeque<Said>,
-}
-
-impl ToDevice {
-    pub(crate) fn new(sender: SyncSender<Said>, teller: UnixStream) -> Self {
-        Self { sender, teller, waiting: VecDeque::new() }
-    }
-
-    fn say(&mut self, said: Said) {
-        self.waiting.push_back(said);
-        self.hand_over();
-    }
-
-    /// Hands over what waits, as far as there is room.
-    fn hand_over(&mut self) {
-        let mut has_told = false;
-        while let Some(said) = self.waiting.pop_front() {
-            match self.sender.try_send(said) {
-                Ok(()) => has_told = true,
-                Err(TrySendError::Full(said)) => {
-                    self.waiting.push_front(said);
-                    break;
-                }
-                // The device is gone.
-                Err(TrySendError::Disconnected(_)) => {}
-            }
-        }
-        if has_told {
-            // A full pipe wakes it anyhow.
-            let _ = (&self.teller).write(&[0]);
-        }
-    }
-}
 
 /// Lines that may come again and again, by kind.
 #[derive(Default)]
@@ -200,6 +149,7 @@ impl Carrier {
                 Err(why) => End::Failed(why),
             };
             self.session.lost();
+            self.to_device.state.lock().connected_at = None;
             let End::Failed(why) = ended else { return };
             // A connection that held is a reason to try again soon.
             let held = self.connected_at.take().map_or(Duration::ZERO, |at| self.now().since(at));
@@ -321,8 +271,7 @@ impl Carrier {
             let sent = link.send(&mut self.security, self.session.output())?;
             self.session.sent(sent);
             // Before the handshake is over nothing is the session's.
-            let listens =
-                !has_begun || self.session.wants_input() && self.to_device.waiting.is_empty();
+            let listens = !has_begun || self.session.wants_input() && self.to_device.is_taken();
             if listens && has_begun {
                 match link.receive(&mut self.security, || time(start), &mut chunk)? {
                     Received::Bytes(length) => {
@@ -367,6 +316,7 @@ impl Carrier {
         self.keep();
         self.to_device.hand_over();
         let dropped = self.session.dropped() + self.from_device.lost.load(Ordering::Relaxed);
+        self.tell_queue(dropped);
         if dropped > self.dropped {
             let now = self.now();
             let line = self.complaints.dropped.line(now, || {
@@ -375,6 +325,14 @@ impl Carrier {
             self.dropped = dropped;
             self.complain(line);
         }
+    }
+
+    /// Writes the state of the queue where the device reads it.
+    fn tell_queue(&self, dropped: u64) {
+        let mut state = self.to_device.state.lock();
+        state.queued_messages = self.session.queued();
+        state.queued_bytes = self.session.queued_bytes();
+        state.dropped = dropped;
     }
 
     /// Queues an event of the device for the broker, as the rules say.
@@ -431,6 +389,11 @@ impl Carrier {
             entities.for_each(|entity| self.session.publish(entity));
         }
         self.connected_at = Some(self.now());
+        {
+            let mut state = self.to_device.state.lock();
+            state.connected_at = Some(std::time::Instant::now());
+            state.connections += 1;
+        }
         self.last_failure = None;
         self.remark(LogLevel::Info, &told);
     }
@@ -471,6 +434,7 @@ impl Carrier {
     }
 
     fn tell_failure(&mut self, why: String) {
+        self.note_error(&why);
         if self.last_failure.as_ref() != Some(&why) {
             self.remark(LogLevel::Error, &format!("{why}; trying again"));
             self.last_failure = Some(why);
@@ -479,15 +443,18 @@ impl Carrier {
 
     fn complain(&mut self, line: Option<String>) {
         if let Some(line) = line {
+            self.note_error(&line);
             self.remark(LogLevel::Error, &line);
         }
     }
 
+    fn note_error(&self, words: &str) {
+        let error = (std::time::Instant::now(), one_line(words));
+        self.to_device.state.lock().last_error = Some(error);
+    }
+
     fn remark(&mut self, level: LogLevel, line: &str) {
-        // A broker's words are one line, of a line's length.
-        let line = line.chars().map(|it| if it.is_control() { ' ' } else { it });
-        let mut message: String = "bridge: ".chars().chain(line).collect();
-        message.truncate(message.floor_char_boundary(LOG_BYTES_MAX));
+        let message = one_line(&["bridge: ", line].concat());
         self.to_device.say(Said::Remark { level, message });
     }
 
@@ -515,6 +482,13 @@ impl Carrier {
     fn now(&self) -> Instant {
         Instant::from_micros(self.start.elapsed().as_micros() as u64)
     }
+}
+
+/// A line of a log's length; the words of a broker in it may have been several.
+fn one_line(words: &str) -> String {
+    let mut line = words.replace(char::is_control, " ");
+    line.truncate(line.floor_char_boundary(LOG_BYTES_MAX));
+    line
 }
 
 /// The time, as TLS needs it, on a clock that began at `start`.

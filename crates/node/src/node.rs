@@ -24,6 +24,8 @@ use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
 use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
+#[cfg(feature = "bridge")]
+use tenure_wire::control::OutsideStatus;
 use tenure_wire::{Address, LogLevel, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -102,6 +104,9 @@ pub struct Node<F> {
     /// Questions of machines to servers outside, until the board takes them.
     #[cfg(feature = "reach")]
     visits: VecDeque<OutgoingVisit>,
+    /// The state of what the board runs beside the node, as the board said last.
+    #[cfg(feature = "bridge")]
+    outside: Box<OutsideStatus>,
     log: Log,
     calibration: Calibration,
     rhythm: Rhythm,
@@ -171,6 +176,8 @@ impl<F: Flash> Node<F> {
             peripherals: Peripherals::default(),
             #[cfg(feature = "reach")]
             visits: VecDeque::new(),
+            #[cfg(feature = "bridge")]
+            outside: Box::default(),
             log: Log::new(config.log_lines_max, identity.boots),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
@@ -681,6 +688,8 @@ impl<F: Flash> Door for Node<F> {
                 self.services.kernel.remark(moment.now, level, message.into());
                 self.next_wake = Wake::Now;
             }
+            #[cfg(feature = "bridge")]
+            Input::Outside(status) => self.outside = status,
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]

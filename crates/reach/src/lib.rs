@@ -50,12 +50,32 @@ pub struct Reach {
     workers: BTreeMap<MachineId, Mate>,
     /// How many visits there were.
     visits: u64,
+    /// Those that were answered.
+    answered: u64,
+    /// Those that failed, by the reason's code.
+    failed: BTreeMap<u8, u64>,
+    last_error: Option<(Instant, String)>,
     ends: Receiver<Visited>,
     /// Lent to the workers.
     sender: Sender<Visited>,
     /// Readable when a visit has ended.
     ended: UnixStream,
     waker: Arc<UnixStream>,
+}
+
+/// The state of all visits, counted since the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// How many visits there were.
+    pub visits: u64,
+    /// Those that were answered.
+    pub answered: u64,
+    /// Those that failed, by the [code](NoResult::code) of the reason.
+    pub failed: BTreeMap<u8, u64>,
+    /// The names whose addresses are cached.
+    pub names: usize,
+    /// The last failure, in words, and when it happened.
+    pub last_error: Option<(Instant, String)>,
 }
 
 /// The thread of a machine, which ends with what it has once this is dropped.
@@ -112,7 +132,18 @@ impl Reach {
         let (sender, ends) = channel();
         let shared = Shared { servers, names: Arc::new(Names::of_system()) };
         let (shared, waker) = (Arc::new(shared), Arc::new(waker));
-        Ok(Self { shared, workers: BTreeMap::new(), visits: 0, ends, sender, ended, waker })
+        Ok(Self {
+            shared,
+            workers: BTreeMap::new(),
+            visits: 0,
+            answered: 0,
+            failed: BTreeMap::new(),
+            last_error: None,
+            ends,
+            sender,
+            ended,
+            waker,
+        })
     }
 
     /// Begins a visit; `now` is the device's time, which its deadline is on.
@@ -154,7 +185,27 @@ impl Reach {
     pub fn visited(&mut self) -> Option<Visited> {
         let mut wakes = [0; 64];
         while self.ended.read(&mut wakes).is_ok_and(|length| length == wakes.len()) {}
-        self.ends.try_recv().ok()
+        let visited = self.ends.try_recv().ok()?;
+        match &visited.result {
+            Ok(_) => self.answered += 1,
+            Err(reason) => {
+                *self.failed.entry(reason.code()).or_default() += 1;
+                let words = String::from_utf8_lossy(&visited.words).into_owned();
+                self.last_error = Some((Instant::now(), words));
+            }
+        }
+        Some(visited)
+    }
+
+    /// The state of all visits.
+    pub fn state(&self) -> State {
+        State {
+            visits: self.visits,
+            answered: self.answered,
+            failed: self.failed.clone(),
+            names: self.shared.names.known(),
+            last_error: self.last_error.clone(),
+        }
     }
 
     fn start(&self, machine: MachineId) -> std::io::Result<SyncSender<Job>> {

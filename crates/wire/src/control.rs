@@ -13,6 +13,7 @@ mod error;
 mod hello;
 mod machines;
 mod mesh;
+mod outside;
 mod table;
 mod tenancy;
 mod watching;
@@ -37,6 +38,7 @@ pub use mesh::{
     HELD_MS_MAX, HELD_OWNERS_MAX, HELD_TENANTS_MAX, Join, MeshStatus, MeshStranger, MeshWay,
     StrangersQuery,
 };
+pub use outside::{BridgeStatus, CoapStatus, OutsideError, OutsideStatus, ReachStatus};
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
     GrantQuery, GrantReport, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery, Renew,
@@ -211,6 +213,10 @@ control_functions! {
     /// Shows the owner's pass to a device of the mesh, in a statement that the tenant signed for this session.
     /// Returns that device's record.
     mesh_pass(raw) -> SignedRecord; tenant, since 1;
+
+    /// Returns the state of the device's ways outside: its bridge to a broker, its machines' requests to servers, its
+    /// clients of CoAP.
+    outside() -> OutsideStatus; owner, since 1;
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod bridging;
 mod coap;
+mod outside;
 mod pages;
 mod predecessor;
 mod reaching;
@@ -49,6 +50,7 @@ use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use bridging::Bridging;
 use coap::DeviceCoap;
+use outside::{Outside, Ways};
 use pages::DevicePages;
 use reaching::Reaching;
 use settings::{Settings, Start, settings};
@@ -308,6 +310,8 @@ pub struct Running {
     bridging: Option<Bridging>,
     pages: Option<DevicePages>,
     coap: Option<DeviceCoap>,
+    /// The state of these ways, as the node knows it.
+    outside: Outside,
     /// Where the device keeps its files.
     folder: PathBuf,
     /// The first machine that has failed, and the first that has logged an error.
@@ -357,7 +361,7 @@ impl Running {
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
         let (mesh, discovery, reaching, bridging) = (None, None, None, None);
-        let (pages, coap) = (None, None);
+        let (pages, coap, outside) = (None, None, Outside::default());
         let (failed, complained) = (None, None);
         Ok(Self {
             node,
@@ -373,6 +377,7 @@ impl Running {
             bridging,
             pages,
             coap,
+            outside,
             folder,
             failed,
             complained,
@@ -484,6 +489,7 @@ impl Running {
             bridging,
             pages,
             coap,
+            outside: _,
             folder,
             failed,
             complained,
@@ -515,6 +521,8 @@ impl Running {
             bridging,
             pages,
             coap,
+            // The node is another, and was told nothing.
+            outside: Outside::default(),
             folder,
             failed,
             complained,
@@ -611,6 +619,9 @@ impl Running {
         if let Some(bridging) = &mut self.bridging {
             bridging.receive(&mut moment, &mut self.node);
         }
+        let (bridging, reaching) = (self.bridging.as_ref(), self.reaching.as_ref());
+        let ways = || Ways::of(bridging, reaching, self.coap.as_ref());
+        self.outside.tell(&mut moment, &mut self.node, ways);
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }

@@ -31,6 +31,11 @@ impl Reaching {
         Reach::new(Servers::new(load).with(known)).map(Self).context("machines can't reach servers")
     }
 
+    /// The state of all requests.
+    pub(super) fn state(&self) -> tenure_reach::State {
+        self.0.state()
+    }
+
     /// Hands in what servers have answered.
     pub(super) fn receive(&mut self, moment: &mut Moment<'_>, node: &mut Recorded<FileFlash>) {
         while let Some(visited) = self.0.visited() {
