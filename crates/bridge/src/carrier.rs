@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenure_board_linux::LinuxEntropy;
@@ -14,7 +14,8 @@ use tenure_crypto::{Group, Software};
 use tenure_hal::Instant;
 use tenure_mqtt::{Config, Event, Kept, Message, Qos, Reason, Session};
 use tenure_tls::x509::{Anchor, parse_private_key};
-use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Now, Received, Suite, Trust};
+use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Received, Suite, Trust};
+use tenure_tls_client::{Dates, explain};
 use tenure_wire::limits::{EVENT_BYTES_MAX, LOG_BYTES_MAX};
 use tenure_wire::{LogLevel, Topic};
 
@@ -68,11 +69,11 @@ enum End {
     Failed(String),
 }
 
-impl From<LinkError<std::io::Error>> for End {
-    fn from(error: LinkError<std::io::Error>) -> Self {
+impl End {
+    fn of(error: LinkError<std::io::Error>, dates: &Dates) -> Self {
         Self::Failed(match error {
             LinkError::Network(error) => format!("the connection broke off: {error}"),
-            LinkError::Tls(_) => error.to_string(),
+            LinkError::Tls(error) => explain(error, dates.date()),
         })
     }
 }
@@ -80,6 +81,7 @@ impl From<LinkError<std::io::Error>> for End {
 /// The thread.
 pub(crate) struct Carrier {
     settings: Settings,
+    dates: Dates,
     session: Session,
     store: Store,
     from_device: FromDevice,
@@ -100,7 +102,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     pub(crate) fn new(
-        settings: Settings,
+        (settings, dates): (Settings, Dates),
         (store, kept): (Store, Kept),
         from_device: FromDevice,
         to_device: ToDevice,
@@ -125,6 +127,7 @@ impl Carrier {
         Self {
             session: Session::new(config, kept),
             settings,
+            dates,
             store,
             from_device,
             to_device,
@@ -229,9 +232,9 @@ impl Carrier {
             handshake_ms_max: HANDSHAKE_MS_MAX,
         };
         let mut buffer = vec![0; TLS_BUFFER_BYTES];
-        match Client::new(&mut buffer, &config, &time(self.start)) {
+        match Client::new(&mut buffer, &config, &self.dates.now(self.start)) {
             Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client)),
-            Err(error) => LinkError::Tls(error).into(),
+            Err(error) => End::of(LinkError::Tls(error), &self.dates),
         }
     }
 
@@ -254,26 +257,28 @@ impl Carrier {
 
     fn exchange(&mut self, link: &mut Link<'_, Tcp>) -> Result<End, End> {
         let (mut has_begun, mut chunk) = (false, vec![0; CHUNK_BYTES]);
-        let start = self.start;
+        let (start, dates) = (self.start, self.dates.clone());
+        let end = |error| End::of(error, &dates);
         loop {
             if self.is_over() {
                 self.serve_device();
                 self.session.disconnect(self.now(), Reason::WITH_WILL);
                 return Ok(End::Over);
             }
-            if !has_begun && link.connect(&mut self.security, || time(start))? {
+            if !has_begun && link.connect(&mut self.security, || dates.now(start)).map_err(end)? {
                 has_begun = true;
                 self.session.connect(self.now());
             }
             self.serve_device();
             self.session.poll(self.now()).map_err(|fault| End::Failed(fault.to_string()))?;
             self.keep();
-            let sent = link.send(&mut self.security, self.session.output())?;
+            let sent = link.send(&mut self.security, self.session.output()).map_err(end)?;
             self.session.sent(sent);
             // Before the handshake is over nothing is the session's.
             let listens = !has_begun || self.session.wants_input() && self.to_device.is_taken();
             if listens && has_begun {
-                match link.receive(&mut self.security, || time(start), &mut chunk)? {
+                let received = link.receive(&mut self.security, || dates.now(start), &mut chunk);
+                match received.map_err(end)? {
                     Received::Bytes(length) => {
                         let bytes = chunk.get(..length).unwrap_or_default();
                         self.take_bytes(bytes)?;
@@ -489,9 +494,4 @@ fn one_line(words: &str) -> String {
     let mut line = words.replace(char::is_control, " ");
     line.truncate(line.floor_char_boundary(LOG_BYTES_MAX));
     line
-}
-
-/// The time, as TLS needs it, on a clock that began at `start`.
-fn time(start: std::time::Instant) -> Now {
-    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
 }

@@ -29,6 +29,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use tenure_mqtt::{Message, QueueLimits};
+use tenure_tls_client::Dates;
 use tenure_wire::url::Host;
 use tenure_wire::{LogLevel, Name, Topic};
 use zeroize::Zeroizing;
@@ -171,11 +172,12 @@ impl fmt::Display for BridgeError {
 impl std::error::Error for BridgeError {}
 
 impl Bridge {
-    /// Begins to carry events, with the queue in the file at `queue`, which is made if it isn't there.
+    /// Begins to carry events, with the queue in the file at `queue`, which is made if it isn't there. The broker's certificate is
+    /// judged by `dates`.
     ///
     /// # Errors
     /// [`BridgeError`].
-    pub fn start(settings: Settings, queue: &Path) -> Result<Self, BridgeError> {
+    pub fn start(settings: Settings, dates: Dates, queue: &Path) -> Result<Self, BridgeError> {
         let session = format!("{} {}", settings.broker, settings.client_id);
         let (store, kept) = Store::open(queue, &session).map_err(BridgeError::Store)?;
         let (events, coming) = sync_channel(OUTWARD_MAX);
@@ -191,7 +193,7 @@ impl Bridge {
             waker: waker.try_clone().map_err(BridgeError::System)?,
         };
         let to_device = ToDevice::new(sender, teller, state.clone());
-        let carrier = Carrier::new(settings, (store, kept), from_device, to_device);
+        let carrier = Carrier::new((settings, dates), (store, kept), from_device, to_device);
         let thread = std::thread::Builder::new().name("bridge".into());
         let thread = thread.spawn(move || carrier.run()).map_err(BridgeError::System)?;
         Ok(Self { events, said, lost, state, is_over, has_said, waker, thread: Some(thread) })

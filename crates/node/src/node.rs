@@ -25,7 +25,7 @@ use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
 use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
 #[cfg(feature = "bridge")]
-use tenure_wire::control::OutsideStatus;
+use tenure_wire::control::{DateStatus, DateTeller, OutsideStatus};
 use tenure_wire::{Address, LogLevel, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -33,6 +33,8 @@ use crate::calibration::Calibration;
 #[cfg(feature = "mesh")]
 use crate::carriage::take_datagram;
 use crate::clock::Clock;
+#[cfg(feature = "bridge")]
+use crate::clock::Teller;
 use crate::config::{Config, Owner, Parts};
 use crate::directory::Directory;
 use crate::door::{Door, Input, Outlet, Output, Taken};
@@ -216,6 +218,21 @@ impl<F: Flash> Node<F> {
             member.resume(&mut Ground { services, clock, hub }, moment.now)?;
         }
         Ok(node)
+    }
+
+    /// The date by which the board judges certificates: its own clock's, unless that shows what can't be or its owner contradicts
+    /// it; else the owner's word, or that of a hub whose key is pinned. `None` if none of them told it.
+    #[cfg(feature = "bridge")]
+    pub fn date(&self, moment: &Moment<'_>) -> Option<DateStatus> {
+        let vouched = self.clock.vouched_time(moment)?;
+        let teller = match self.clock.voucher(moment) {
+            None => DateTeller::Clock,
+            Some(Teller::Owner) => DateTeller::Owner,
+            Some(Teller::PinnedHub | Teller::Hub) => DateTeller::Hub,
+        };
+        // A lease was signed later than a clock says that stands still.
+        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
+        Some(DateStatus { unix_s: vouched.seconds.max(latest_s), teller })
     }
 
     /// Ends it, and gives its flash back, to boot it anew for instance.

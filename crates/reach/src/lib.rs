@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use tenure_kernel::{CallId, OutgoingVisit, Visited};
 use tenure_tls::LinkError;
+use tenure_tls_client::{Dates, explain};
 use tenure_wire::{MachineId, NoResult};
 
 use names::Names;
@@ -42,6 +43,7 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct Shared {
     servers: Servers,
     names: Arc<Names>,
+    dates: Dates,
 }
 
 /// Sends requests for machines, each machine's on a thread of its own.
@@ -101,36 +103,34 @@ impl Failure {
         Self::new(NoResult::Unreachable, format!("the connection broke off: {error}"))
     }
 
-    pub(crate) fn of_tls(error: tenure_tls::Error) -> Self {
+    pub(crate) fn of_tls(error: tenure_tls::Error, dates: &Dates) -> Self {
         let reason = match error {
             tenure_tls::Error::Certificate(_) => NoResult::Denied,
             tenure_tls::Error::Deadline => NoResult::Deadline,
             _ => NoResult::Unreachable,
         };
-        Self::new(reason, format!("TLS: {error}"))
+        Self::new(reason, explain(error, dates.date()))
     }
-}
 
-impl From<LinkError<Failure>> for Failure {
-    fn from(error: LinkError<Failure>) -> Self {
+    pub(crate) fn of_link(error: LinkError<Self>, dates: &Dates) -> Self {
         match error {
             LinkError::Network(failure) => failure,
-            LinkError::Tls(error) => Self::of_tls(error),
+            LinkError::Tls(error) => Self::of_tls(error, dates),
         }
     }
 }
 
 impl Reach {
-    /// Visits to `servers`.
+    /// Visits to `servers`, whose certificates are judged by `dates`.
     ///
     /// # Errors
     /// There is no pair of sockets.
-    pub fn new(servers: Servers) -> std::io::Result<Self> {
+    pub fn new(servers: Servers, dates: Dates) -> std::io::Result<Self> {
         let (waker, ended) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         ended.set_nonblocking(true)?;
         let (sender, ends) = channel();
-        let shared = Shared { servers, names: Arc::new(Names::of_system()) };
+        let shared = Shared { servers, names: Arc::new(Names::of_system()), dates };
         let (shared, waker) = (Arc::new(shared), Arc::new(waker));
         Ok(Self {
             shared,

@@ -2,12 +2,13 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Group, Software};
 use tenure_tls::x509::ServerName;
-use tenure_tls::{Client, Link, Network, Now, Received};
+use tenure_tls::{Client, Link, Network, Received};
+use tenure_tls_client::Dates;
 use tenure_wire::NoResult;
 use tenure_wire::url::{Host, Origin};
 
@@ -91,6 +92,7 @@ pub(crate) struct Stream<'a> {
     link: Link<'a, Tcp>,
     security: Software<LinuxEntropy>,
     start: Instant,
+    dates: Dates,
 }
 
 /// The network below.
@@ -103,30 +105,34 @@ struct Tcp {
 
 impl<'a> Stream<'a> {
     /// A connection without TLS.
-    pub(crate) fn plain(tcp: TcpStream) -> Self {
+    pub(crate) fn plain(tcp: TcpStream, dates: &Dates) -> Self {
         let start = Instant::now();
-        Self::new(Link::plain(Tcp::new(tcp, start)), start)
+        Self::new(Link::plain(Tcp::new(tcp, start)), start, dates)
     }
 
-    /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`.
+    /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`, and the server's
+    /// certificate judged by `dates`.
     ///
     /// # Errors
     /// [`Failure`]: the server proves nothing that is trusted, or breaks off.
     pub(crate) fn secure(
         tcp: TcpStream,
         client: Client<'a, 'a>,
-        start: Instant,
-        deadline: Instant,
+        dates: &Dates,
+        (start, deadline): (Instant, Instant),
     ) -> Result<Self, Failure> {
-        let mut stream = Self::new(Link::secure(Tcp::new(tcp, deadline), client), start);
-        let Self { link, security, .. } = &mut stream;
+        let mut stream = Self::new(Link::secure(Tcp::new(tcp, deadline), client), start, dates);
+        let Self { link, security, dates, .. } = &mut stream;
         // The network waits, so that it comes to an end either way.
-        while !link.connect(security, || now(start))? {}
+        while !link
+            .connect(security, || dates.now(start))
+            .map_err(|error| Failure::of_link(error, dates))?
+        {}
         Ok(stream)
     }
 
-    fn new(link: Link<'a, Tcp>, start: Instant) -> Self {
-        Self { link, security: Software::new(LinuxEntropy), start }
+    fn new(link: Link<'a, Tcp>, start: Instant, dates: &Dates) -> Self {
+        Self { link, security: Software::new(LinuxEntropy), start, dates: dates.clone() }
     }
 
     /// The bytes that were sent and received on the network.
@@ -140,7 +146,8 @@ impl<'a> Stream<'a> {
     /// [`Failure`].
     pub(crate) fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), Failure> {
         self.link.network_mut().deadline = deadline;
-        let sent = self.link.send(&mut self.security, bytes)?;
+        let sent = self.link.send(&mut self.security, bytes);
+        let sent = sent.map_err(|error| Failure::of_link(error, &self.dates))?;
         if sent < bytes.len() {
             return Err(Failure::new(NoResult::Unreachable, "the connection takes no more"));
         }
@@ -157,19 +164,15 @@ impl<'a> Stream<'a> {
         deadline: Instant,
     ) -> Result<bool, Failure> {
         self.link.network_mut().deadline = deadline;
-        let (start, before) = (self.start, into.len());
+        let before = into.len();
         into.resize(before + CHUNK_BYTES, 0);
         let room = into.get_mut(before..).unwrap_or_default();
-        let received = self.link.receive(&mut self.security, || now(start), room);
+        let Self { link, security, start, dates } = self;
+        let received = link.receive(security, || dates.now(*start), room);
         let length = if let Ok(Received::Bytes(length)) = received { length } else { 0 };
         into.truncate(before + length);
-        Ok(received? != Received::End)
+        Ok(received.map_err(|error| Failure::of_link(error, dates))? != Received::End)
     }
-}
-
-/// The time, as TLS needs it, on a clock that began at `start`.
-fn now(start: Instant) -> Now {
-    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
 }
 
 impl Tcp {

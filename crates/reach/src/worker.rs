@@ -140,11 +140,11 @@ impl<E: FnMut(Visited)> Worker<E> {
                 return None;
             }
         };
-        let origin = errand.url.origin().clone();
+        let (origin, shared) = (errand.url.origin().clone(), Arc::clone(&self.shared));
+        let dates = &shared.dates;
         if origin.scheme == Scheme::Http {
-            return self.serve(Stream::plain(tcp), &origin, errand);
+            return self.serve(Stream::plain(tcp, dates), &origin, errand);
         }
-        let shared = Arc::clone(&self.shared);
         let judges = match shared.servers.judges_of(&origin) {
             Ok(judges) => judges,
             Err(why) => {
@@ -177,8 +177,8 @@ impl<E: FnMut(Visited)> Worker<E> {
         let (mut buffer, start) = (vec![0; TLS_BUFFER_BYTES], Instant::now());
         let client = Client::new(&mut buffer, &config, &Now { uptime_ms: 0, date: None });
         let stream = client
-            .map_err(Failure::of_tls)
-            .and_then(|client| Stream::secure(tcp, client, start, errand.deadline));
+            .map_err(|error| Failure::of_tls(error, dates))
+            .and_then(|client| Stream::secure(tcp, client, dates, (start, errand.deadline)));
         match stream {
             Ok(stream) => self.serve(stream, &origin, errand),
             Err(failure) => {

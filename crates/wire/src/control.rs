@@ -38,7 +38,9 @@ pub use mesh::{
     HELD_MS_MAX, HELD_OWNERS_MAX, HELD_TENANTS_MAX, Join, MeshStatus, MeshStranger, MeshWay,
     StrangersQuery,
 };
-pub use outside::{BridgeStatus, CoapStatus, OutsideError, OutsideStatus, ReachStatus};
+pub use outside::{
+    BridgeStatus, CoapStatus, DateStatus, DateTeller, OutsideError, OutsideStatus, ReachStatus,
+};
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
     GrantQuery, GrantReport, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery, Renew,

@@ -46,10 +46,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         format!("device    {}, at {}, key {}", status.name, device.route.address, device.route.key),
         format!("software  {}", status.version),
         format!("up        {}, boot {}", humantime::format_duration(uptime), status.boots),
-        format!(
-            "time      {}",
-            status.unix_s.map_or("not known".into(), crate::terminal::clock::time)
-        ),
+        outside::time_line(status.unix_s, outside.date),
         format!("hub       {}", hub.unwrap_or_else(|| "none".into())),
         format!("machines  {}, scheduled {}", status.machines, status.policy),
     ];

@@ -154,11 +154,11 @@ impl Subscriber {
 }
 
 /// The file of a bridge to `broker` with these rules, and what else it says.
-fn bridge(user: &User, broker: &str, more: &str) {
+pub(crate) fn bridge(user: &User, broker: &str, more: &str) {
     std::fs::write(user.path("bridge.toml"), format!("broker = \"{broker}\"\n{more}")).unwrap();
 }
 
-const LAMP: &str = r#"
+pub(crate) const LAMP: &str = r#"
 [[out]]
 topic = "device.lamp"
 to = "home/lamp"
@@ -170,7 +170,7 @@ topic = "command.lamp"
 qos = 2
 "#;
 
-fn command(user: &User, name: &str, more: &[&str]) -> Command {
+pub(crate) fn command(user: &User, name: &str, more: &[&str]) -> Command {
     std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
     let mut command =
         user.command(&["device", "--data", name, "--listen", any_address(), "--json"]);
@@ -322,7 +322,7 @@ fn broker_that_goes_and_comes_again_is_found() {
 }
 
 /// Makes an authority, a certificate of the broker at `host` and one of a client.
-fn certificates(folder: &Path, host: &str) -> bool {
+pub(crate) fn certificates(folder: &Path, host: &str) -> bool {
     if Command::new("openssl").arg("version").output().is_err() {
         skip_without_tool("openssl");
         return false;

@@ -309,7 +309,8 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     #[cfg(feature = "bridge")]
     fn outside(&mut self, (): ()) -> Answer<OutsideStatus> {
-        Ok(OutsideStatus::clone(&self.node.outside))
+        let date = self.node.date(self.moment);
+        Ok(OutsideStatus { date, ..OutsideStatus::clone(&self.node.outside) })
     }
 
     fn snapshot_begin(&mut self, begin: SnapshotBegin) -> Answer<SnapshotInfo> {

@@ -1,7 +1,9 @@
-//! Answers about a device's ways outside: its bridge to a broker, its machines' requests to servers, its clients of CoAP.
+//! Answers about a device's ways outside: its bridge to a broker, its machines' requests to servers, its clients of CoAP, and
+//! the date by which it judges the certificates there.
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,39 @@ pub struct OutsideStatus {
     /// The server of CoAP.
     #[serde(with = "growing::option")]
     pub coap: Option<CoapStatus>,
+    /// The date by which certificates are judged, if the device knows it.
+    #[serde(default, with = "growing::option")]
+    pub date: Option<DateStatus>,
+}
+
+/// A date by which certificates are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DateStatus {
+    /// Seconds since 1970 UTC.
+    pub unix_s: u64,
+    /// Whoever told it.
+    pub teller: DateTeller,
+}
+
+/// Whoever told a device the date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DateTeller {
+    /// Its own clock.
+    Clock,
+    /// Its owner.
+    Owner,
+    /// A hub whose key the owner or the settings pinned.
+    Hub,
+}
+
+impl fmt::Display for DateTeller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clock => "its own clock",
+            Self::Owner => "its owner",
+            Self::Hub => "its hub",
+        })
+    }
 }
 
 /// A bridge to a broker. Numbers count since the bridge began.

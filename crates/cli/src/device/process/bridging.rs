@@ -10,6 +10,7 @@ use tenure_bridge::{Bridge, Broker, Certificates, Entity, Inward, Outward, Rules
 use tenure_mqtt::{Message, Qos, QueueLimits, check_topic};
 use tenure_node::{Door as _, Input, Moment};
 use tenure_replay::Recorded;
+use tenure_tls_client::Dates;
 use tenure_wire::{Topic, TopicPattern};
 use zeroize::Zeroizing;
 
@@ -253,13 +254,13 @@ pub(super) struct Bridging {
 }
 
 impl Bridging {
-    /// Begins to bridge, with the queue in the device's `folder`.
+    /// Begins to bridge, with the queue in the device's `folder`; the broker's certificate is judged by `dates`.
     ///
     /// # Errors
     /// The queue can't be used, or the system has no thread.
-    pub(super) fn start(settings: Settings, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(settings: Settings, dates: Dates, folder: &Path) -> anyhow::Result<Self> {
         let (queue, broker) = (folder.join(QUEUE), settings.broker.to_string());
-        let bridge = Bridge::start(settings, &queue)
+        let bridge = Bridge::start(settings, dates, &queue)
             .with_context(|| format!("can't bridge with {}", queue.display()))?;
         Ok(Self { broker, bridge })
     }

@@ -48,6 +48,8 @@ impl Ways {
             bridge: self.bridge.as_ref().map(|bridge| of_bridge(bridge, now)),
             reach: self.reach.as_ref().map(|reach| of_reach(reach, now)),
             coap: self.coap.as_ref().map(of_coap),
+            // The node knows it.
+            date: None,
         }
     }
 }

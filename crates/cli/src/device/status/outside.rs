@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_wire::NoResult;
-use tenure_wire::control::{BridgeStatus, CoapStatus, OutsideError, OutsideStatus, ReachStatus};
+use tenure_wire::control::{
+    BridgeStatus, CoapStatus, DateStatus, OutsideError, OutsideStatus, ReachStatus,
+};
 
 use crate::terminal::clock;
 
@@ -36,9 +38,15 @@ impl Asked {
     }
 }
 
+/// The row on the time that the device knows, and who told it the date by which certificates are judged.
+pub(super) fn time_line(unix_s: Option<u64>, date: Option<DateStatus>) -> String {
+    let by = date.map_or_else(String::new, |date| format!(", by {}", date.teller));
+    format!("time      {}{by}", unix_s.map_or_else(|| "not known".into(), clock::time))
+}
+
 /// The rows on each way that the device has.
 pub(super) fn lines(outside: &OutsideStatus, asked: Asked) -> Vec<String> {
-    let OutsideStatus { bridge, reach, coap } = outside;
+    let OutsideStatus { bridge, reach, coap, .. } = outside;
     let bridge = bridge.iter().flat_map(|bridge| of_bridge(bridge, asked));
     let reach = reach.iter().flat_map(|reach| of_reach(reach, asked));
     bridge.chain(reach).chain(coap.iter().map(of_coap)).collect()
@@ -46,7 +54,7 @@ pub(super) fn lines(outside: &OutsideStatus, asked: Asked) -> Vec<String> {
 
 /// The same as an object.
 pub(super) fn object(outside: &OutsideStatus, asked: Asked) -> Value {
-    let OutsideStatus { bridge, reach, coap } = outside;
+    let OutsideStatus { bridge, reach, coap, .. } = outside;
     let error = |error: &OutsideError| json!({ "ago_ms": asked.since(error.at_ms).as_millis() as u64, "words": error.words });
     json!({
         "bridge": bridge.as_ref().map(|bridge| json!({
@@ -65,6 +73,7 @@ pub(super) fn object(outside: &OutsideStatus, asked: Asked) -> Value {
             "names": reach.names,
             "last_error": reach.last_error.as_ref().map(error),
         })),
+        "date": outside.date.map(|date| json!({ "unix_s": date.unix_s, "teller": date.teller.to_string() })),
         "coap": coap.as_ref().map(|coap| json!({
             "address": coap.address,
             "requests": coap.requests,
@@ -157,6 +166,7 @@ mod tests {
                 refused: 0,
                 observers: 2,
             }),
+            date: None,
         }
     }
 
