@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -13,9 +14,9 @@ use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Group, Software};
 use tenure_hal::Instant;
 use tenure_mqtt::{Config, Event, Kept, Message, Qos, Reason, Session};
-use tenure_tls::x509::{Anchor, parse_private_key};
+use tenure_tls::x509::parse_private_key;
 use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Received, Suite, Trust};
-use tenure_tls_client::{Dates, explain};
+use tenure_tls_client::{Authorities, Dates, Judges, Keeper, ReadyTicket, Scope, Tickets, explain};
 use tenure_wire::limits::{EVENT_BYTES_MAX, LOG_BYTES_MAX};
 use tenure_wire::{LogLevel, Topic};
 
@@ -61,6 +62,9 @@ struct AllComplaints {
     unkept: Complaints,
 }
 
+/// A connection to the broker, whose tickets are kept.
+type KeptLink<'a> = Link<'a, Tcp, Option<Keeper>>;
+
 /// Why a connection ended.
 enum End {
     /// The device wants no bridge any more.
@@ -81,6 +85,9 @@ impl End {
 /// The thread.
 pub(crate) struct Carrier {
     settings: Settings,
+    /// Those that vouch for the broker.
+    authorities: Arc<Authorities>,
+    tickets: Tickets,
     dates: Dates,
     session: Session,
     store: Store,
@@ -102,7 +109,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     pub(crate) fn new(
-        (settings, dates): (Settings, Dates),
+        (mut settings, dates): (Settings, Dates),
         (store, kept): (Store, Kept),
         from_device: FromDevice,
         to_device: ToDevice,
@@ -119,6 +126,7 @@ impl Carrier {
             subscriptions: settings.rules.subscriptions(),
             queue: settings.queue,
         };
+        let authorities = std::mem::take(&mut settings.certificates.authorities);
         let discovery = settings.discovery.clone().map(|prefix| Discovery {
             prefix,
             device: settings.device.clone(),
@@ -126,6 +134,8 @@ impl Carrier {
         });
         Self {
             session: Session::new(config, kept),
+            authorities: Arc::new(Authorities::new(&authorities)),
+            tickets: Tickets::default(),
             settings,
             dates,
             store,
@@ -207,38 +217,40 @@ impl Carrier {
     /// Speaks with the broker over a connection, until one side ends it.
     fn speak(&mut self, tcp: TcpStream) -> End {
         if !self.settings.broker.is_secure {
-            return self.converse(Link::plain(Tcp::new(tcp)));
+            return self.converse(Link::plain(Tcp::new(tcp)).keeping(None));
         }
-        let (host, certificates) =
-            (self.settings.broker.host.clone(), self.settings.certificates.clone());
-        let authorities = certificates.authorities.iter();
-        let anchors: Vec<Anchor<'_>> =
-            authorities.filter_map(|der| Anchor::from_certificate(der).ok()).collect();
+        let (broker, certificates) =
+            (self.settings.broker.clone(), self.settings.certificates.clone());
+        let authorities = Arc::clone(&self.authorities);
+        let anchors = authorities.anchors();
         let chain: Vec<&[u8]> = certificates.chain.iter().map(Vec::as_slice).collect();
         let key = certificates.key.as_ref().map(|der| parse_private_key(der)).transpose();
         let key = match key {
             Ok(key) => key,
             Err(error) => return End::Failed(format!("the own key can't be used: {error}")),
         };
+        let judges = Judges::Authorities(&authorities);
+        let scope = Scope::new(&[], &broker.to_string(), judges, &chain);
+        let (ticket, keeper) = self.tickets.begin(scope, &self.dates);
         let config = ClientConfig {
-            server_name: server_name(&host),
+            server_name: server_name(&broker.host),
             trust: Trust::Anchors { anchors: &anchors, without_date: &[] },
             suites: Suite::ALL,
             groups: GROUPS,
             application_protocols: &[],
             identity: key.map(|key| Identity { chain: &chain, key }),
-            pre_shared_key: None,
+            pre_shared_key: ticket.as_ref().map(ReadyTicket::key),
             early_data: false,
             handshake_ms_max: HANDSHAKE_MS_MAX,
         };
         let mut buffer = vec![0; TLS_BUFFER_BYTES];
         match Client::new(&mut buffer, &config, &self.dates.now(self.start)) {
-            Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client)),
+            Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client).keeping(Some(keeper))),
             Err(error) => End::of(LinkError::Tls(error), &self.dates),
         }
     }
 
-    fn converse(&mut self, mut link: Link<'_, Tcp>) -> End {
+    fn converse(&mut self, mut link: KeptLink<'_>) -> End {
         let ended = self.exchange(&mut link);
         // The rest may tell the broker why this is over; that it gets there isn't sure.
         let until = self.now() + GOODBYE;
@@ -255,7 +267,7 @@ impl Carrier {
         }
     }
 
-    fn exchange(&mut self, link: &mut Link<'_, Tcp>) -> Result<End, End> {
+    fn exchange(&mut self, link: &mut KeptLink<'_>) -> Result<End, End> {
         let (mut has_begun, mut chunk) = (false, vec![0; CHUNK_BYTES]);
         let (start, dates) = (self.start, self.dates.clone());
         let end = |error| End::of(error, &dates);
@@ -267,6 +279,7 @@ impl Carrier {
             }
             if !has_begun && link.connect(&mut self.security, || dates.now(start)).map_err(end)? {
                 has_begun = true;
+                self.to_device.state.lock().resumed += u64::from(link.is_resumed());
                 self.session.connect(self.now());
             }
             self.serve_device();

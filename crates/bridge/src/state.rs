@@ -10,6 +10,8 @@ pub struct State {
     pub connected_at: Option<Instant>,
     /// How many connections the broker has accepted.
     pub connections: u64,
+    /// How many TLS handshakes the broker resumed by a ticket of an earlier connection.
+    pub resumed: u64,
     /// The messages for the broker that it hasn't acknowledged.
     pub queued_messages: usize,
     /// The bytes of these, as they count against the queue's limit.

@@ -20,6 +20,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ use tenure_tls_client::{Dates, explain};
 use tenure_wire::{MachineId, NoResult};
 
 use names::Names;
-pub use servers::{Authorities, ClientIdentity, Server, ServerTrust, Servers};
+pub use servers::{ClientIdentity, Loaded, Server, ServerTrust, Servers};
 use worker::{Job, Worker};
 
 /// The most machines with a thread.
@@ -44,6 +45,23 @@ pub(crate) struct Shared {
     servers: Servers,
     names: Arc<Names>,
     dates: Dates,
+    handshakes: Handshakes,
+}
+
+/// The TLS handshakes of all visits that came to an end.
+#[derive(Default)]
+pub(crate) struct Handshakes {
+    /// All.
+    all: AtomicU64,
+    /// Those for which the server took a ticket.
+    resumed: AtomicU64,
+}
+
+impl Handshakes {
+    pub(crate) fn count(&self, is_resumed: bool) {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        self.resumed.fetch_add(is_resumed.into(), Ordering::Relaxed);
+    }
 }
 
 /// Sends requests for machines, each machine's on a thread of its own.
@@ -76,6 +94,10 @@ pub struct State {
     pub failed: BTreeMap<u8, u64>,
     /// The names whose addresses are cached.
     pub names: usize,
+    /// The TLS handshakes.
+    pub handshakes: u64,
+    /// Those for which the server took a ticket of an earlier connection.
+    pub resumed: u64,
     /// The last failure, in words, and when it happened.
     pub last_error: Option<(Instant, String)>,
 }
@@ -130,7 +152,12 @@ impl Reach {
         waker.set_nonblocking(true)?;
         ended.set_nonblocking(true)?;
         let (sender, ends) = channel();
-        let shared = Shared { servers, names: Arc::new(Names::of_system()), dates };
+        let shared = Shared {
+            servers,
+            names: Arc::new(Names::of_system()),
+            dates,
+            handshakes: Handshakes::default(),
+        };
         let (shared, waker) = (Arc::new(shared), Arc::new(waker));
         Ok(Self {
             shared,
@@ -204,6 +231,8 @@ impl Reach {
             answered: self.answered,
             failed: self.failed.clone(),
             names: self.shared.names.known(),
+            handshakes: self.shared.handshakes.all.load(Ordering::Relaxed),
+            resumed: self.shared.handshakes.resumed.load(Ordering::Relaxed),
             last_error: self.last_error.clone(),
         }
     }

@@ -8,7 +8,7 @@ use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Group, Software};
 use tenure_tls::x509::ServerName;
 use tenure_tls::{Client, Link, Network, Received};
-use tenure_tls_client::Dates;
+use tenure_tls_client::{Dates, Keeper};
 use tenure_wire::NoResult;
 use tenure_wire::url::{Host, Origin};
 
@@ -89,7 +89,7 @@ fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
 
 /// A connection that bytes go through, each time until a deadline.
 pub(crate) struct Stream<'a> {
-    link: Link<'a, Tcp>,
+    link: Link<'a, Tcp, Option<Keeper>>,
     security: Software<LinuxEntropy>,
     start: Instant,
     dates: Dates,
@@ -107,21 +107,22 @@ impl<'a> Stream<'a> {
     /// A connection without TLS.
     pub(crate) fn plain(tcp: TcpStream, dates: &Dates) -> Self {
         let start = Instant::now();
-        Self::new(Link::plain(Tcp::new(tcp, start)), start, dates)
+        Self::new(Link::plain(Tcp::new(tcp, start)).keeping(None), start, dates)
     }
 
     /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`, and the server's
-    /// certificate judged by `dates`.
+    /// certificate judged by `dates`. `keeper` gets its tickets.
     ///
     /// # Errors
     /// [`Failure`]: the server proves nothing that is trusted, or breaks off.
     pub(crate) fn secure(
         tcp: TcpStream,
-        client: Client<'a, 'a>,
+        (client, keeper): (Client<'a, 'a>, Keeper),
         dates: &Dates,
         (start, deadline): (Instant, Instant),
     ) -> Result<Self, Failure> {
-        let mut stream = Self::new(Link::secure(Tcp::new(tcp, deadline), client), start, dates);
+        let link = Link::secure(Tcp::new(tcp, deadline), client).keeping(Some(keeper));
+        let mut stream = Self::new(link, start, dates);
         let Self { link, security, dates, .. } = &mut stream;
         // The network waits, so that it comes to an end either way.
         while !link
@@ -131,8 +132,13 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
-    fn new(link: Link<'a, Tcp>, start: Instant, dates: &Dates) -> Self {
+    fn new(link: Link<'a, Tcp, Option<Keeper>>, start: Instant, dates: &Dates) -> Self {
         Self { link, security: Software::new(LinuxEntropy), start, dates: dates.clone() }
+    }
+
+    /// Whether the server took a ticket.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.link.is_resumed()
     }
 
     /// The bytes that were sent and received on the network.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_board_linux::wait_any;
 use tenure_hal::Instant;
 use tenure_kernel::{Ask, CallId, OutgoingVisit, Visited};
-use tenure_reach::{Reach, Servers};
+use tenure_reach::{Reach, Servers, State};
 use tenure_tls_client::{Date, Dates};
 use tenure_wire::control::DateTeller;
 use tenure_wire::{MachineId, NoResult};
@@ -109,6 +109,10 @@ impl Device {
         let reach = Reach::new(servers, Dates::new(date)).unwrap();
         let granted = granted.iter().map(ToString::to_string).collect();
         Self { reach, next: 0, granted, deadline: Duration::from_secs(20) }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.reach.state()
     }
 
     pub(crate) fn begin(&mut self, machine: u8, ask: Ask) -> CallId {

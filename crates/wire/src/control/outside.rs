@@ -74,6 +74,9 @@ pub struct BridgeStatus {
     pub dropped: u64,
     /// The last error, in words.
     pub last_error: Option<OutsideError>,
+    /// How many TLS handshakes the broker resumed by a ticket of an earlier connection.
+    #[serde(default)]
+    pub resumed: u64,
 }
 
 /// An error, in words.
@@ -99,6 +102,12 @@ pub struct ReachStatus {
     pub names: u32,
     /// The last failure.
     pub last_error: Option<OutsideError>,
+    /// The TLS handshakes.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Those that the server resumed by a ticket of an earlier connection.
+    #[serde(default)]
+    pub resumed: u64,
 }
 
 /// A server of CoAP. Numbers count since the device booted.

@@ -93,6 +93,7 @@ fn of_bridge((broker, state): &OfBridge, now: Instant) -> BridgeStatus {
         queued_bytes: state.queued_bytes as u64,
         dropped: state.dropped,
         last_error: of_error(state.last_error.as_ref(), now),
+        resumed: state.resumed,
     }
 }
 
@@ -103,6 +104,8 @@ fn of_reach(state: &tenure_reach::State, now: Instant) -> ReachStatus {
         failed: state.failed.iter().map(|(code, count)| (*code, *count)).collect(),
         names: state.names as u32,
         last_error: of_error(state.last_error.as_ref(), now),
+        handshakes: state.handshakes,
+        resumed: state.resumed,
     }
 }
 

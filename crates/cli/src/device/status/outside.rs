@@ -64,6 +64,7 @@ pub(super) fn object(outside: &OutsideStatus, asked: Asked) -> Value {
             "queued_messages": bridge.queued_messages,
             "queued_bytes": bridge.queued_bytes,
             "dropped": bridge.dropped,
+            "handshakes_resumed": bridge.resumed,
             "last_error": bridge.last_error.as_ref().map(error),
         })),
         "reach": reach.as_ref().map(|reach| json!({
@@ -71,6 +72,8 @@ pub(super) fn object(outside: &OutsideStatus, asked: Asked) -> Value {
             "answered": reach.answered,
             "failed": reach.failed.iter().map(|(code, count)| (cause(*code), (*count).into())).collect::<serde_json::Map<_, _>>(),
             "names": reach.names,
+            "handshakes": reach.handshakes,
+            "handshakes_resumed": reach.resumed,
             "last_error": reach.last_error.as_ref().map(error),
         })),
         "date": outside.date.map(|date| json!({ "unix_s": date.unix_s, "teller": date.teller.to_string() })),
@@ -103,12 +106,14 @@ fn of_bridge(bridge: &BridgeStatus, asked: Asked) -> Vec<String> {
 }
 
 fn of_reach(reach: &ReachStatus, asked: Asked) -> Vec<String> {
-    let ReachStatus { requests, answered, failed, names, .. } = reach;
+    let ReachStatus { requests, answered, failed, names, resumed, .. } = reach;
     let failed: String =
         failed.iter().map(|(code, count)| format!(", {count} {}", cause(*code))).collect();
     let (requests, names) = (counted(*requests, "request"), counted(u64::from(*names), "name"));
-    let mut lines =
-        vec![format!("reach     {requests}: {answered} answered{failed}; {names} cached")];
+    let handshakes = counted(reach.handshakes, "TLS handshake");
+    let mut lines = vec![format!(
+        "reach     {requests}: {answered} answered{failed}; {names} cached; {handshakes}, {resumed} resumed"
+    )];
     lines.extend(reach.last_error.as_ref().map(|error| of_error(error, asked)));
     lines
 }
@@ -152,6 +157,7 @@ mod tests {
                 queued_bytes: 90,
                 dropped: 4,
                 last_error: last_error.clone(),
+                resumed: 2,
             }),
             reach: Some(ReachStatus {
                 requests: 5,
@@ -159,6 +165,8 @@ mod tests {
                 failed: vec![(NoResult::Denied.code(), 1), (NoResult::Unreachable.code(), 2)],
                 names: 1,
                 last_error: None,
+                handshakes: 3,
+                resumed: 1,
             }),
             coap: Some(CoapStatus {
                 address: "127.0.0.1:5683".into(),
@@ -175,7 +183,7 @@ mod tests {
         let told = lines(&outside(), UNKNOWN).join("\n");
         let expected = "bridge    connected to mqtts://broker.example:8883 for 5s, 2 reconnections; 1 message of 90 bytes in the queue, 4 dropped\n          \
                         last error 1m ago: no connection\n\
-                        reach     5 requests: 2 answered, 1 denied, 2 unreachable; 1 name cached\n\
+                        reach     5 requests: 2 answered, 1 denied, 2 unreachable; 1 name cached; 3 TLS handshakes, 1 resumed\n\
                         coap      127.0.0.1:5683, 1 request: 0 refused; 2 observers";
         assert_eq!(told, expected);
         let known = Asked { unix_s: Some(1_800_000_000), ..UNKNOWN };
