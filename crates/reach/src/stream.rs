@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use tenure_board_linux::LinuxEntropy;
+use tenure_board_linux::{DialError, LinuxEntropy, dial};
 use tenure_crypto::{Group, Software};
 use tenure_tls::x509::ServerName;
 use tenure_tls::{Client, Link, Network, Received};
@@ -19,8 +19,6 @@ use crate::address::is_public;
 pub(crate) const TLS_BUFFER_BYTES: usize = 20 * 1024;
 /// The most bytes that one read takes.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How long one address of a name may take before the next is tried.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The groups of the key agreement.
 pub(crate) const GROUPS: &[Group] = &[Group::X25519, Group::Secp256r1];
 
@@ -47,29 +45,15 @@ pub(crate) fn connect(
         Host::Address(address) => vec![*address],
         Host::Name(name) => public_of(name, find(name)?)?,
     };
-    let mut last =
-        Failure::new(NoResult::Deadline, "the deadline passed before a connection was there");
-    for address in addresses {
-        let address = SocketAddr::new(address, origin.port);
-        let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT_PATIENCE);
-        if left.is_zero() {
-            break;
-        }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => {
-                // Without it small requests wait for acknowledgments.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => {
-                last = Failure::new(
-                    NoResult::Unreachable,
-                    format!("no connection to {address}: {error}"),
-                );
-            }
-        }
-    }
-    Err(last)
+    let addresses: Vec<SocketAddr> =
+        addresses.into_iter().map(|address| SocketAddr::new(address, origin.port)).collect();
+    dial(&addresses, deadline).map_err(|error| {
+        let reason = match error {
+            DialError::Late => NoResult::Deadline,
+            DialError::Failed(..) => NoResult::Unreachable,
+        };
+        Failure::new(reason, error.to_string())
+    })
 }
 
 /// The addresses of the public network among those that `name` leads to.
