@@ -14,6 +14,7 @@ mod complaints;
 mod discovery;
 mod ends;
 mod link;
+mod local_names;
 mod rules;
 mod state;
 mod store;

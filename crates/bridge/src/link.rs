@@ -10,7 +10,7 @@ use tenure_tls::x509::ServerName;
 use tenure_tls::{Network, Received};
 use tenure_wire::url::Host;
 
-use crate::Broker;
+use crate::{Broker, local_names};
 
 /// How long a connection may take, and how many addresses of a name are tried.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
@@ -23,11 +23,7 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) fn reach(broker: &Broker) -> Result<TcpStream, String> {
     let addresses: Vec<SocketAddr> = match &broker.host {
         Host::Address(address) => vec![SocketAddr::new(*address, broker.port)],
-        Host::Name(name) => (name.as_str(), broker.port)
-            .to_socket_addrs()
-            .map_err(|error| format!("no address is known for {name}: {error}"))?
-            .take(ADDRESSES_MAX)
-            .collect(),
+        Host::Name(name) => look_up(name, broker.port)?,
     };
     if addresses.is_empty() {
         return Err("the broker's name has no address".into());
@@ -36,6 +32,24 @@ pub(crate) fn reach(broker: &Broker) -> Result<TcpStream, String> {
     let tcp = tcp.map_err(|error| error.to_string())?;
     tcp.set_nonblocking(true).map_err(|error| format!("the connection can't be used: {error}"))?;
     Ok(tcp)
+}
+
+/// The addresses of a name: the network's, if it is one of those, or the name servers'.
+fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let unknown = match local_names::is_local(name).then(|| local_names::addresses(name, port)) {
+        Some(Ok(mut addresses)) => {
+            addresses.truncate(ADDRESSES_MAX);
+            return Ok(addresses);
+        }
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    match (name, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.take(ADDRESSES_MAX).collect()),
+        Err(error) => {
+            Err(unknown.unwrap_or_else(|| format!("no address is known for {name}: {error}")))
+        }
+    }
 }
 
 /// The name by which the broker's certificate is judged.
