@@ -44,7 +44,8 @@ pub(crate) enum Need {
     Node,
     /// The routing daemons that meshes are compared with.
     Routers,
-    /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages, CoAP. pip fetches aiocoap.
+    /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages, CoAP. pip fetches aiocoap. And
+    /// faketime, which shows a device a wrong clock.
     Clients,
     /// Other makers' servers, which our clients speak with.
     Servers,
@@ -66,11 +67,12 @@ const TLS_PEERS: [&str; 8] =
 const WOLFSSL: &str = "/usr/include/wolfssl/ssl.h";
 
 /// The programs of [`Need::Clients`], and Debian's packages with them.
-const CLIENTS: [(&str, &str); 4] = [
+const CLIENTS: [(&str, &str); 5] = [
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("skopeo", "skopeo"),
     ("coap-client-notls", "libcoap3-bin"),
+    ("faketime", "faketime"),
 ];
 
 /// The programs of [`Need::Servers`].
@@ -231,7 +233,8 @@ impl Need {
             }
             Need::Routers => "batmand and babeld, with which meshes are compared",
             Need::Clients => {
-                "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests"
+                "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests, and \
+                 faketime, which shows them wrong clocks"
             }
             Need::Servers => "nginx, which our clients speak with in tests",
             Need::Broker => "Mosquitto with its clients, a broker of MQTT",

@@ -1,11 +1,12 @@
 //! A Linux process as a board: what a node needs of it, by the traits of `hal`.
 //!
 //! Invariants:
-//! - Nothing blocks but [`wait_any`] and writes to a file.
+//! - Nothing blocks but [`wait_any`], [`dial`] and writes to a file.
 //! - Every error of setting up names what it is about (path, address), the cause and the way out.
 #![deny(unsafe_code)]
 
 mod clock;
+mod dial;
 mod entropy;
 mod file_flash;
 mod multicast_link;
@@ -21,6 +22,7 @@ mod wait;
 mod watchdog;
 
 pub use clock::LinuxClock;
+pub use dial::{DialError, dial};
 pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
 pub use multicast_link::{JoinGroupError, MulticastLink, any_interface};

@@ -1,27 +1,28 @@
 //! The bridge's thread: waits for the device and for the broker, and carries what comes to the other side.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Group, Software};
 use tenure_hal::Instant;
 use tenure_mqtt::{Config, Event, Kept, Message, Qos, Reason, Session};
-use tenure_tls::x509::{Anchor, parse_private_key};
-use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Now, Received, Suite, Trust};
+use tenure_tls::x509::parse_private_key;
+use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Received, Suite, Trust};
+use tenure_tls_client::{Authorities, Dates, Judges, Keeper, ReadyTicket, Scope, Tickets, explain};
 use tenure_wire::limits::{EVENT_BYTES_MAX, LOG_BYTES_MAX};
 use tenure_wire::{LogLevel, Topic};
 
 use crate::complaints::Complaints;
 use crate::discovery::Discovery;
+use crate::ends::{FromDevice, ToDevice};
 use crate::link::{Tcp, reach, server_name};
 use crate::store::Store;
 use crate::{ONLINE, Said, Settings, drain};
@@ -47,56 +48,6 @@ const NAP: Duration = Duration::from_secs(1);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// The most topics that Home Assistant is told of.
 const ENTITIES_MAX: usize = 256;
-/// The thread's end of what comes from the device.
-pub(crate) struct FromDevice {
-    pub(crate) events: Receiver<(Topic, Vec<u8>)>,
-    /// Events for which there was no room.
-    pub(crate) lost: Arc<AtomicU64>,
-    pub(crate) is_over: Arc<AtomicBool>,
-    /// Readable when there is something to do.
-    pub(crate) woken: UnixStream,
-    /// Makes that readable.
-    pub(crate) waker: UnixStream,
-}
-
-/// The thread's end of what goes to the device.
-pub(crate) struct ToDevice {
-    sender: SyncSender<Said>,
-    teller: UnixStream,
-    /// The rest, for which the device has had no room yet.
-    waiting: VecDeque<Said>,
-}
-
-impl ToDevice {
-    pub(crate) fn new(sender: SyncSender<Said>, teller: UnixStream) -> Self {
-        Self { sender, teller, waiting: VecDeque::new() }
-    }
-
-    fn say(&mut self, said: Said) {
-        self.waiting.push_back(said);
-        self.hand_over();
-    }
-
-    /// Hands over what waits, as far as there is room.
-    fn hand_over(&mut self) {
-        let mut has_told = false;
-        while let Some(said) = self.waiting.pop_front() {
-            match self.sender.try_send(said) {
-                Ok(()) => has_told = true,
-                Err(TrySendError::Full(said)) => {
-                    self.waiting.push_front(said);
-                    break;
-                }
-                // The device is gone.
-                Err(TrySendError::Disconnected(_)) => {}
-            }
-        }
-        if has_told {
-            // A full pipe wakes it anyhow.
-            let _ = (&self.teller).write(&[0]);
-        }
-    }
-}
 
 /// Lines that may come again and again, by kind.
 #[derive(Default)]
@@ -111,6 +62,9 @@ struct AllComplaints {
     unkept: Complaints,
 }
 
+/// A connection to the broker, whose tickets are kept.
+type KeptLink<'a> = Link<'a, Tcp, Option<Keeper>>;
+
 /// Why a connection ended.
 enum End {
     /// The device wants no bridge any more.
@@ -119,11 +73,11 @@ enum End {
     Failed(String),
 }
 
-impl From<LinkError<std::io::Error>> for End {
-    fn from(error: LinkError<std::io::Error>) -> Self {
+impl End {
+    fn of(error: LinkError<std::io::Error>, dates: &Dates) -> Self {
         Self::Failed(match error {
             LinkError::Network(error) => format!("the connection broke off: {error}"),
-            LinkError::Tls(_) => error.to_string(),
+            LinkError::Tls(error) => explain(error, dates.date()),
         })
     }
 }
@@ -131,6 +85,10 @@ impl From<LinkError<std::io::Error>> for End {
 /// The thread.
 pub(crate) struct Carrier {
     settings: Settings,
+    /// Those that vouch for the broker.
+    authorities: Arc<Authorities>,
+    tickets: Tickets,
+    dates: Dates,
     session: Session,
     store: Store,
     from_device: FromDevice,
@@ -151,7 +109,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     pub(crate) fn new(
-        settings: Settings,
+        (mut settings, dates): (Settings, Dates),
         (store, kept): (Store, Kept),
         from_device: FromDevice,
         to_device: ToDevice,
@@ -168,6 +126,7 @@ impl Carrier {
             subscriptions: settings.rules.subscriptions(),
             queue: settings.queue,
         };
+        let authorities = std::mem::take(&mut settings.certificates.authorities);
         let discovery = settings.discovery.clone().map(|prefix| Discovery {
             prefix,
             device: settings.device.clone(),
@@ -175,7 +134,10 @@ impl Carrier {
         });
         Self {
             session: Session::new(config, kept),
+            authorities: Arc::new(Authorities::new(&authorities)),
+            tickets: Tickets::default(),
             settings,
+            dates,
             store,
             from_device,
             to_device,
@@ -200,6 +162,7 @@ impl Carrier {
                 Err(why) => End::Failed(why),
             };
             self.session.lost();
+            self.to_device.state.lock().connected_at = None;
             let End::Failed(why) = ended else { return };
             // A connection that held is a reason to try again soon.
             let held = self.connected_at.take().map_or(Duration::ZERO, |at| self.now().since(at));
@@ -254,38 +217,40 @@ impl Carrier {
     /// Speaks with the broker over a connection, until one side ends it.
     fn speak(&mut self, tcp: TcpStream) -> End {
         if !self.settings.broker.is_secure {
-            return self.converse(Link::plain(Tcp::new(tcp)));
+            return self.converse(Link::plain(Tcp::new(tcp)).keeping(None));
         }
-        let (host, certificates) =
-            (self.settings.broker.host.clone(), self.settings.certificates.clone());
-        let authorities = certificates.authorities.iter();
-        let anchors: Vec<Anchor<'_>> =
-            authorities.filter_map(|der| Anchor::from_certificate(der).ok()).collect();
+        let (broker, certificates) =
+            (self.settings.broker.clone(), self.settings.certificates.clone());
+        let authorities = Arc::clone(&self.authorities);
+        let anchors = authorities.anchors();
         let chain: Vec<&[u8]> = certificates.chain.iter().map(Vec::as_slice).collect();
         let key = certificates.key.as_ref().map(|der| parse_private_key(der)).transpose();
         let key = match key {
             Ok(key) => key,
             Err(error) => return End::Failed(format!("the own key can't be used: {error}")),
         };
+        let judges = Judges::Authorities(&authorities);
+        let scope = Scope::new(&[], &broker.to_string(), judges, &chain);
+        let (ticket, keeper) = self.tickets.begin(scope, &self.dates);
         let config = ClientConfig {
-            server_name: server_name(&host),
+            server_name: server_name(&broker.host),
             trust: Trust::Anchors { anchors: &anchors, without_date: &[] },
             suites: Suite::ALL,
             groups: GROUPS,
             application_protocols: &[],
             identity: key.map(|key| Identity { chain: &chain, key }),
-            pre_shared_key: None,
+            pre_shared_key: ticket.as_ref().map(ReadyTicket::key),
             early_data: false,
             handshake_ms_max: HANDSHAKE_MS_MAX,
         };
         let mut buffer = vec![0; TLS_BUFFER_BYTES];
-        match Client::new(&mut buffer, &config, &time(self.start)) {
-            Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client)),
-            Err(error) => LinkError::Tls(error).into(),
+        match Client::new(&mut buffer, &config, &self.dates.now(self.start)) {
+            Ok(client) => self.converse(Link::secure(Tcp::new(tcp), client).keeping(Some(keeper))),
+            Err(error) => End::of(LinkError::Tls(error), &self.dates),
         }
     }
 
-    fn converse(&mut self, mut link: Link<'_, Tcp>) -> End {
+    fn converse(&mut self, mut link: KeptLink<'_>) -> End {
         let ended = self.exchange(&mut link);
         // The rest may tell the broker why this is over; that it gets there isn't sure.
         let until = self.now() + GOODBYE;
@@ -302,29 +267,31 @@ impl Carrier {
         }
     }
 
-    fn exchange(&mut self, link: &mut Link<'_, Tcp>) -> Result<End, End> {
+    fn exchange(&mut self, link: &mut KeptLink<'_>) -> Result<End, End> {
         let (mut has_begun, mut chunk) = (false, vec![0; CHUNK_BYTES]);
-        let start = self.start;
+        let (start, dates) = (self.start, self.dates.clone());
+        let end = |error| End::of(error, &dates);
         loop {
             if self.is_over() {
                 self.serve_device();
                 self.session.disconnect(self.now(), Reason::WITH_WILL);
                 return Ok(End::Over);
             }
-            if !has_begun && link.connect(&mut self.security, || time(start))? {
+            if !has_begun && link.connect(&mut self.security, || dates.now(start)).map_err(end)? {
                 has_begun = true;
+                self.to_device.state.lock().resumed += u64::from(link.is_resumed());
                 self.session.connect(self.now());
             }
             self.serve_device();
             self.session.poll(self.now()).map_err(|fault| End::Failed(fault.to_string()))?;
             self.keep();
-            let sent = link.send(&mut self.security, self.session.output())?;
+            let sent = link.send(&mut self.security, self.session.output()).map_err(end)?;
             self.session.sent(sent);
             // Before the handshake is over nothing is the session's.
-            let listens =
-                !has_begun || self.session.wants_input() && self.to_device.waiting.is_empty();
+            let listens = !has_begun || self.session.wants_input() && self.to_device.is_taken();
             if listens && has_begun {
-                match link.receive(&mut self.security, || time(start), &mut chunk)? {
+                let received = link.receive(&mut self.security, || dates.now(start), &mut chunk);
+                match received.map_err(end)? {
                     Received::Bytes(length) => {
                         let bytes = chunk.get(..length).unwrap_or_default();
                         self.take_bytes(bytes)?;
@@ -367,6 +334,7 @@ impl Carrier {
         self.keep();
         self.to_device.hand_over();
         let dropped = self.session.dropped() + self.from_device.lost.load(Ordering::Relaxed);
+        self.tell_queue(dropped);
         if dropped > self.dropped {
             let now = self.now();
             let line = self.complaints.dropped.line(now, || {
@@ -375,6 +343,14 @@ impl Carrier {
             self.dropped = dropped;
             self.complain(line);
         }
+    }
+
+    /// Writes the state of the queue where the device reads it.
+    fn tell_queue(&self, dropped: u64) {
+        let mut state = self.to_device.state.lock();
+        state.queued_messages = self.session.queued();
+        state.queued_bytes = self.session.queued_bytes();
+        state.dropped = dropped;
     }
 
     /// Queues an event of the device for the broker, as the rules say.
@@ -431,6 +407,11 @@ impl Carrier {
             entities.for_each(|entity| self.session.publish(entity));
         }
         self.connected_at = Some(self.now());
+        {
+            let mut state = self.to_device.state.lock();
+            state.connected_at = Some(std::time::Instant::now());
+            state.connections += 1;
+        }
         self.last_failure = None;
         self.remark(LogLevel::Info, &told);
     }
@@ -471,6 +452,7 @@ impl Carrier {
     }
 
     fn tell_failure(&mut self, why: String) {
+        self.note_error(&why);
         if self.last_failure.as_ref() != Some(&why) {
             self.remark(LogLevel::Error, &format!("{why}; trying again"));
             self.last_failure = Some(why);
@@ -479,15 +461,18 @@ impl Carrier {
 
     fn complain(&mut self, line: Option<String>) {
         if let Some(line) = line {
+            self.note_error(&line);
             self.remark(LogLevel::Error, &line);
         }
     }
 
+    fn note_error(&self, words: &str) {
+        let error = (std::time::Instant::now(), one_line(words));
+        self.to_device.state.lock().last_error = Some(error);
+    }
+
     fn remark(&mut self, level: LogLevel, line: &str) {
-        // A broker's words are one line, of a line's length.
-        let line = line.chars().map(|it| if it.is_control() { ' ' } else { it });
-        let mut message: String = "bridge: ".chars().chain(line).collect();
-        message.truncate(message.floor_char_boundary(LOG_BYTES_MAX));
+        let message = one_line(&["bridge: ", line].concat());
         self.to_device.say(Said::Remark { level, message });
     }
 
@@ -517,7 +502,9 @@ impl Carrier {
     }
 }
 
-/// The time, as TLS needs it, on a clock that began at `start`.
-fn time(start: std::time::Instant) -> Now {
-    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
+/// A line of a log's length; the words of a broker in it may have been several.
+fn one_line(words: &str) -> String {
+    let mut line = words.replace(char::is_control, " ");
+    line.truncate(line.floor_char_boundary(LOG_BYTES_MAX));
+    line
 }

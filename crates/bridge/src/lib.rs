@@ -12,8 +12,11 @@
 mod carrier;
 mod complaints;
 mod discovery;
+mod ends;
 mod link;
+mod local_names;
 mod rules;
+mod state;
 mod store;
 
 use std::fmt;
@@ -27,12 +30,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use tenure_mqtt::{Message, QueueLimits};
+use tenure_tls_client::Dates;
 use tenure_wire::url::Host;
 use tenure_wire::{LogLevel, Name, Topic};
 use zeroize::Zeroizing;
 
-use carrier::{Carrier, FromDevice, ToDevice};
+use carrier::Carrier;
+use ends::{FromDevice, ToDevice};
 pub use rules::{Entity, Inward, Outward, RuleError, Rules};
+use state::SharedState;
+pub use state::State;
 use store::Store;
 pub use store::StoreError;
 
@@ -136,6 +143,7 @@ pub struct Bridge {
     said: Receiver<Said>,
     /// Events that the thread had no room for.
     lost: Arc<AtomicU64>,
+    state: SharedState,
     is_over: Arc<AtomicBool>,
     /// Readable when something was said.
     has_said: UnixStream,
@@ -165,18 +173,19 @@ impl fmt::Display for BridgeError {
 impl std::error::Error for BridgeError {}
 
 impl Bridge {
-    /// Begins to carry events, with the queue in the file at `queue`, which is made if it isn't there.
+    /// Begins to carry events, with the queue in the file at `queue`, which is made if it isn't there. The broker's certificate is
+    /// judged by `dates`.
     ///
     /// # Errors
     /// [`BridgeError`].
-    pub fn start(settings: Settings, queue: &Path) -> Result<Self, BridgeError> {
+    pub fn start(settings: Settings, dates: Dates, queue: &Path) -> Result<Self, BridgeError> {
         let session = format!("{} {}", settings.broker, settings.client_id);
         let (store, kept) = Store::open(queue, &session).map_err(BridgeError::Store)?;
         let (events, coming) = sync_channel(OUTWARD_MAX);
         let (sender, said) = sync_channel(INWARD_MAX);
         let (waker, woken) = pair().map_err(BridgeError::System)?;
         let (teller, has_said) = pair().map_err(BridgeError::System)?;
-        let (lost, is_over) = (Arc::default(), Arc::default());
+        let (lost, is_over, state) = (Arc::default(), Arc::default(), SharedState::default());
         let from_device = FromDevice {
             events: coming,
             lost: Arc::clone(&lost),
@@ -184,11 +193,16 @@ impl Bridge {
             woken,
             waker: waker.try_clone().map_err(BridgeError::System)?,
         };
-        let to_device = ToDevice::new(sender, teller);
-        let carrier = Carrier::new(settings, (store, kept), from_device, to_device);
+        let to_device = ToDevice::new(sender, teller, state.clone());
+        let carrier = Carrier::new((settings, dates), (store, kept), from_device, to_device);
         let thread = std::thread::Builder::new().name("bridge".into());
         let thread = thread.spawn(move || carrier.run()).map_err(BridgeError::System)?;
-        Ok(Self { events, said, lost, is_over, has_said, waker, thread: Some(thread) })
+        Ok(Self { events, said, lost, state, is_over, has_said, waker, thread: Some(thread) })
+    }
+
+    /// The state of the bridge.
+    pub fn state(&self) -> State {
+        self.state.lock().clone()
     }
 
     /// Hands over an event of the device.

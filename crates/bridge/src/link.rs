@@ -3,16 +3,17 @@
 use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tenure_board_linux::dial;
 use tenure_tls::x509::ServerName;
 use tenure_tls::{Network, Received};
 use tenure_wire::url::Host;
 
-use crate::Broker;
+use crate::{Broker, local_names};
 
-/// How long one address of a name may take before the next is tried, and how many are.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a connection may take, and how many addresses of a name are tried.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 const ADDRESSES_MAX: usize = 8;
 
 /// Opens a TCP connection to the broker; this waits.
@@ -22,25 +23,33 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) fn reach(broker: &Broker) -> Result<TcpStream, String> {
     let addresses: Vec<SocketAddr> = match &broker.host {
         Host::Address(address) => vec![SocketAddr::new(*address, broker.port)],
-        Host::Name(name) => (name.as_str(), broker.port)
-            .to_socket_addrs()
-            .map_err(|error| format!("no address is known for {name}: {error}"))?
-            .take(ADDRESSES_MAX)
-            .collect(),
+        Host::Name(name) => look_up(name, broker.port)?,
     };
-    let mut failure = "the broker's name has no address".to_string();
-    for address in addresses {
-        let opened = TcpStream::connect_timeout(&address, CONNECT_PATIENCE).and_then(|tcp| {
-            tcp.set_nodelay(true)?;
-            tcp.set_nonblocking(true)?;
-            Ok(tcp)
-        });
-        match opened {
-            Ok(tcp) => return Ok(tcp),
-            Err(error) => failure = format!("no connection to {address}: {error}"),
+    if addresses.is_empty() {
+        return Err("the broker's name has no address".into());
+    }
+    let tcp = dial(&addresses, Instant::now() + CONNECT_PATIENCE);
+    let tcp = tcp.map_err(|error| error.to_string())?;
+    tcp.set_nonblocking(true).map_err(|error| format!("the connection can't be used: {error}"))?;
+    Ok(tcp)
+}
+
+/// The addresses of a name: the network's, if it is one of those, or the name servers'.
+fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let unknown = match local_names::is_local(name).then(|| local_names::addresses(name, port)) {
+        Some(Ok(mut addresses)) => {
+            addresses.truncate(ADDRESSES_MAX);
+            return Ok(addresses);
+        }
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    match (name, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.take(ADDRESSES_MAX).collect()),
+        Err(error) => {
+            Err(unknown.unwrap_or_else(|| format!("no address is known for {name}: {error}")))
         }
     }
-    Err(failure)
 }
 
 /// The name by which the broker's certificate is judged.

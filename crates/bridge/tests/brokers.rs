@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenure_bridge::{Bridge, Broker, Certificates, Entity, Inward, Outward, Rules, Said, Settings};
 use tenure_mqtt::{Qos, QueueLimits};
 use tenure_testbed::patience;
+use tenure_tls_client::Dates;
 use tenure_wire::LogLevel;
 use tenure_wire::url::Host;
 
@@ -49,6 +50,11 @@ fn settings(address: SocketAddr) -> Settings {
         queue: QueueLimits { messages_max: 8, bytes_max: 100_000 },
         discovery: None,
     }
+}
+
+/// The dates of a device whose brokers show no certificates.
+fn no_dates() -> Dates {
+    Dates::new(|| None)
 }
 
 /// The next thing that the bridge says.
@@ -104,7 +110,7 @@ fn accept(listener: &TcpListener, connack: &[u8]) -> TcpStream {
 }
 
 fn start(listener: &TcpListener, queue: &Path) -> Bridge {
-    Bridge::start(settings(listener.local_addr().unwrap()), queue).unwrap()
+    Bridge::start(settings(listener.local_addr().unwrap()), no_dates(), queue).unwrap()
 }
 
 #[test]
@@ -238,7 +244,7 @@ fn queue_without_a_broker_keeps_to_its_limit_and_the_log_says_so() {
     drop(listener);
     let folder = tempfile::tempdir().unwrap();
     let queue = folder.path().join("bridge.db");
-    let mut bridge = Bridge::start(settings(address), &queue).unwrap();
+    let mut bridge = Bridge::start(settings(address), no_dates(), &queue).unwrap();
     assert!(line(&mut bridge, LogLevel::Error).contains("no connection to 127.0.0.1:"));
     for number in 0..20 {
         bridge.publish("room.attic".parse().unwrap(), vec![number]);

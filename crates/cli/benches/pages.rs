@@ -111,10 +111,11 @@ fn package(home: &Home) -> Result<Vec<u8>> {
     );
     let mut manifest = Manifest {
         exports: vec!["http".into()],
-        budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
+        budget: Budget { memory_bytes: 64 * 1024, fuel_per_second: 0, ..Budget::default() },
         ..Manifest::new(MACHINE.parse()?, Version { major: 0, minor: 1, patch: 0 })
     };
-    manifest.capabilities.callers = vec!["*@*".parse()?];
+    // Visitors come with a key of the device's pages, which isn't the owner's.
+    manifest.capabilities.callers = vec!["*".parse()?];
     Ok(PackageBuilder::new(manifest, wat::parse_str(code)?)?.sign(&home.tenant_key()?)?)
 }
 

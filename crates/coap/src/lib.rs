@@ -44,7 +44,7 @@ mod wish;
 pub use answer::NoAnswer;
 pub use entry::Entry;
 pub use serve::{Calls, Coap};
-pub use server::{Call, Config, Server};
+pub use server::{Call, Config, Figures, Server};
 
 /// The port of CoAP over UDP (RFC 7252 §6.1).
 pub const PORT: u16 = 5683;

@@ -89,6 +89,11 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
+    /// How many observers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Adds an observer, which gets the state of `subject` as the answer to its request; `false` if there is no room. One
     /// before of the same token is replaced (RFC 7641 §4.1). Where there are too many, the oldest that has acknowledged
     /// nothing yet makes room: its address may be forged.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::answer::NoAnswer;
 use crate::entry::Entry;
 use crate::message::DATAGRAM_BYTES_MAX;
-use crate::server::{CALL_TIMEOUT, CALLS_MAX, Call, Config, Server};
+use crate::server::{CALL_TIMEOUT, CALLS_MAX, Call, Config, Figures, Server};
 
 /// The most datagrams and ends of calls that wait for the server.
 const INBOX_MAX: usize = 2 * CALLS_MAX;
@@ -50,6 +50,8 @@ pub struct Coap {
 struct News {
     waiting: Mutex<Waiting>,
     are_there: Notify,
+    /// The state of the server, as its thread said last.
+    figures: Mutex<Figures>,
 }
 
 #[derive(Default)]
@@ -99,6 +101,11 @@ impl Coap {
         self.address
     }
 
+    /// The state of the server.
+    pub fn figures(&self) -> Figures {
+        *self.news.figures()
+    }
+
     /// Says which machines there are.
     pub fn machines(&self, entries: Vec<Entry>) {
         self.news.waiting().entries = Some(entries);
@@ -125,6 +132,10 @@ impl Coap {
 impl News {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,6 +188,7 @@ impl<C: Calls> Running<C> {
     async fn run(mut self, mut inbox: Receiver<Input>) {
         loop {
             self.begin_calls();
+            *self.news.figures() = self.server.figures();
             self.send_all().await;
             let wait = self.server.poll_at().map_or(NAP, |at| at.since(self.now()).min(NAP));
             let input = tokio::time::timeout(wait, inbox.recv()).await;

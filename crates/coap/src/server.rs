@@ -79,6 +79,19 @@ pub struct Server {
     call_number: u32,
     message_number: u16,
     sequence: u32,
+    requests: u64,
+    refused: u64,
+}
+
+/// The state of a server, counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The requests that came, without those that came again.
+    pub requests: u64,
+    /// Those that were answered by an error.
+    pub refused: u64,
+    /// The observers that there are.
+    pub observers: usize,
 }
 
 /// A call that is under way.
@@ -125,7 +138,15 @@ impl Server {
             call_number: 0,
             message_number,
             sequence: 0,
+            requests: 0,
+            refused: 0,
         }
+    }
+
+    /// The state of the server.
+    pub fn figures(&self) -> Figures {
+        let Self { requests, refused, .. } = *self;
+        Figures { requests, refused, observers: self.observers.len() }
     }
 
     /// Takes in a datagram.

@@ -119,6 +119,11 @@ impl Queue {
         self.queued.len()
     }
 
+    /// The bytes of all, as they count against the limit.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Queued> {
         self.queued.get_mut(at)
     }

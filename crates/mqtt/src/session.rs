@@ -201,6 +201,11 @@ impl Session {
         self.queue.len()
     }
 
+    /// The bytes of these, as they count against the queue's limit.
+    pub const fn queued_bytes(&self) -> usize {
+        self.queue.bytes()
+    }
+
     /// How many messages for the broker were dropped for want of room.
     pub const fn dropped(&self) -> u64 {
         self.dropped

@@ -70,15 +70,35 @@ impl Clock {
         }
     }
 
+    /// The board's clock. A board that judges certificates doesn't go by a clock that its owner contradicts.
+    fn board_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        #[cfg(feature = "bridge")]
+        if let Some(told) = self.told.filter(|told| told.by == Teller::Owner) {
+            let told_s = told.now(moment.now).seconds;
+            let agrees = |board: &UnixTime| board.seconds.abs_diff(told_s) <= SET_BACK_S_MIN;
+            return moment.unix_time.filter(agrees);
+        }
+        moment.unix_time
+    }
+
     /// The wall clock, if the board has one or it was told.
     pub(crate) fn unix_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
-        moment.unix_time.or_else(|| self.told.map(|told| told.now(moment.now)))
+        self.board_time(moment).or_else(|| self.told.map(|told| told.now(moment.now)))
     }
 
     /// The wall clock, unless a hub alone told it that nobody vouched for.
     pub(crate) fn vouched_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
         let told = self.told.filter(|told| told.by > Teller::Hub);
-        moment.unix_time.or_else(|| told.map(|told| told.now(moment.now)))
+        self.board_time(moment).or_else(|| told.map(|told| told.now(moment.now)))
+    }
+
+    /// Who vouches for [`Self::vouched_time`]: the board's clock, if it is `None`.
+    #[cfg(feature = "bridge")]
+    pub(crate) fn voucher(&self, moment: &Moment<'_>) -> Option<Teller> {
+        match self.board_time(moment) {
+            Some(_) => None,
+            None => self.told.map(|told| told.by),
+        }
     }
 
     /// The time by which records are judged: the wall clock, or in a mesh the time that other devices'

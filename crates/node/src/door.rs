@@ -12,6 +12,8 @@ use tenure_kernel::{OutgoingVisit, Visited};
 #[cfg(feature = "mesh")]
 use tenure_mesh::{Destination, NodeId, Parcel, Rejected, SatelliteNumber};
 use tenure_wire::Address;
+#[cfg(feature = "bridge")]
+use tenure_wire::control::OutsideStatus;
 use tenure_wire::control::{Answer, Client, ControlError, Function, MachineStatus};
 #[cfg(feature = "bridge")]
 use tenure_wire::{LogLevel, Topic};
@@ -73,6 +75,9 @@ pub enum Input<'a> {
         /// The line.
         message: &'a str,
     },
+    /// The state of what the board runs beside the node, for the owner who asks.
+    #[cfg(feature = "bridge")]
+    Outside(Box<OutsideStatus>),
     /// A call to the device's own machine by whoever holds the device in hand, with the rights of its owner.
     Owner {
         /// Which function.

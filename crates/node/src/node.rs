@@ -24,6 +24,8 @@ use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
 use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
+#[cfg(feature = "bridge")]
+use tenure_wire::control::{DateStatus, DateTeller, OutsideStatus};
 use tenure_wire::{Address, LogLevel, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -31,6 +33,8 @@ use crate::calibration::Calibration;
 #[cfg(feature = "mesh")]
 use crate::carriage::take_datagram;
 use crate::clock::Clock;
+#[cfg(feature = "bridge")]
+use crate::clock::Teller;
 use crate::config::{Config, Owner, Parts};
 use crate::directory::Directory;
 use crate::door::{Door, Input, Outlet, Output, Taken};
@@ -102,6 +106,9 @@ pub struct Node<F> {
     /// Questions of machines to servers outside, until the board takes them.
     #[cfg(feature = "reach")]
     visits: VecDeque<OutgoingVisit>,
+    /// The state of what the board runs beside the node, as the board said last.
+    #[cfg(feature = "bridge")]
+    outside: Box<OutsideStatus>,
     log: Log,
     calibration: Calibration,
     rhythm: Rhythm,
@@ -171,6 +178,8 @@ impl<F: Flash> Node<F> {
             peripherals: Peripherals::default(),
             #[cfg(feature = "reach")]
             visits: VecDeque::new(),
+            #[cfg(feature = "bridge")]
+            outside: Box::default(),
             log: Log::new(config.log_lines_max, identity.boots),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
@@ -209,6 +218,21 @@ impl<F: Flash> Node<F> {
             member.resume(&mut Ground { services, clock, hub }, moment.now)?;
         }
         Ok(node)
+    }
+
+    /// The date by which the board judges certificates: its own clock's, unless that shows what can't be or its owner contradicts
+    /// it; else the owner's word, or that of a hub whose key is pinned. `None` if none of them told it.
+    #[cfg(feature = "bridge")]
+    pub fn date(&self, moment: &Moment<'_>) -> Option<DateStatus> {
+        let vouched = self.clock.vouched_time(moment)?;
+        let teller = match self.clock.voucher(moment) {
+            None => DateTeller::Clock,
+            Some(Teller::Owner) => DateTeller::Owner,
+            Some(Teller::PinnedHub | Teller::Hub) => DateTeller::Hub,
+        };
+        // A lease was signed later than a clock says that stands still.
+        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
+        Some(DateStatus { unix_s: vouched.seconds.max(latest_s), teller })
     }
 
     /// Ends it, and gives its flash back, to boot it anew for instance.
@@ -681,6 +705,8 @@ impl<F: Flash> Door for Node<F> {
                 self.services.kernel.remark(moment.now, level, message.into());
                 self.next_wake = Wake::Now;
             }
+            #[cfg(feature = "bridge")]
+            Input::Outside(status) => self.outside = status,
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]

@@ -20,15 +20,17 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use tenure_kernel::{CallId, OutgoingVisit, Visited};
 use tenure_tls::LinkError;
+use tenure_tls_client::{Dates, explain};
 use tenure_wire::{MachineId, NoResult};
 
 use names::Names;
-pub use servers::{Authorities, ClientIdentity, Server, ServerTrust, Servers};
+pub use servers::{ClientIdentity, Loaded, Server, ServerTrust, Servers};
 use worker::{Job, Worker};
 
 /// The most machines with a thread.
@@ -42,6 +44,24 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct Shared {
     servers: Servers,
     names: Arc<Names>,
+    dates: Dates,
+    handshakes: Handshakes,
+}
+
+/// The TLS handshakes of all visits that came to an end.
+#[derive(Default)]
+pub(crate) struct Handshakes {
+    /// All.
+    all: AtomicU64,
+    /// Those for which the server took a ticket.
+    resumed: AtomicU64,
+}
+
+impl Handshakes {
+    pub(crate) fn count(&self, is_resumed: bool) {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        self.resumed.fetch_add(is_resumed.into(), Ordering::Relaxed);
+    }
 }
 
 /// Sends requests for machines, each machine's on a thread of its own.
@@ -50,12 +70,36 @@ pub struct Reach {
     workers: BTreeMap<MachineId, Mate>,
     /// How many visits there were.
     visits: u64,
+    /// Those that were answered.
+    answered: u64,
+    /// Those that failed, by the reason's code.
+    failed: BTreeMap<u8, u64>,
+    last_error: Option<(Instant, String)>,
     ends: Receiver<Visited>,
     /// Lent to the workers.
     sender: Sender<Visited>,
     /// Readable when a visit has ended.
     ended: UnixStream,
     waker: Arc<UnixStream>,
+}
+
+/// The state of all visits, counted since the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// How many visits there were.
+    pub visits: u64,
+    /// Those that were answered.
+    pub answered: u64,
+    /// Those that failed, by the [code](NoResult::code) of the reason.
+    pub failed: BTreeMap<u8, u64>,
+    /// The names whose addresses are cached.
+    pub names: usize,
+    /// The TLS handshakes.
+    pub handshakes: u64,
+    /// Those for which the server took a ticket of an earlier connection.
+    pub resumed: u64,
+    /// The last failure, in words, and when it happened.
+    pub last_error: Option<(Instant, String)>,
 }
 
 /// The thread of a machine, which ends with what it has once this is dropped.
@@ -81,38 +125,52 @@ impl Failure {
         Self::new(NoResult::Unreachable, format!("the connection broke off: {error}"))
     }
 
-    pub(crate) fn of_tls(error: tenure_tls::Error) -> Self {
+    pub(crate) fn of_tls(error: tenure_tls::Error, dates: &Dates) -> Self {
         let reason = match error {
             tenure_tls::Error::Certificate(_) => NoResult::Denied,
             tenure_tls::Error::Deadline => NoResult::Deadline,
             _ => NoResult::Unreachable,
         };
-        Self::new(reason, format!("TLS: {error}"))
+        Self::new(reason, explain(error, dates.date()))
     }
-}
 
-impl From<LinkError<Failure>> for Failure {
-    fn from(error: LinkError<Failure>) -> Self {
+    pub(crate) fn of_link(error: LinkError<Self>, dates: &Dates) -> Self {
         match error {
             LinkError::Network(failure) => failure,
-            LinkError::Tls(error) => Self::of_tls(error),
+            LinkError::Tls(error) => Self::of_tls(error, dates),
         }
     }
 }
 
 impl Reach {
-    /// Visits to `servers`.
+    /// Visits to `servers`, whose certificates are judged by `dates`.
     ///
     /// # Errors
     /// There is no pair of sockets.
-    pub fn new(servers: Servers) -> std::io::Result<Self> {
+    pub fn new(servers: Servers, dates: Dates) -> std::io::Result<Self> {
         let (waker, ended) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         ended.set_nonblocking(true)?;
         let (sender, ends) = channel();
-        let shared = Shared { servers, names: Arc::new(Names::of_system()) };
+        let shared = Shared {
+            servers,
+            names: Arc::new(Names::of_system()),
+            dates,
+            handshakes: Handshakes::default(),
+        };
         let (shared, waker) = (Arc::new(shared), Arc::new(waker));
-        Ok(Self { shared, workers: BTreeMap::new(), visits: 0, ends, sender, ended, waker })
+        Ok(Self {
+            shared,
+            workers: BTreeMap::new(),
+            visits: 0,
+            answered: 0,
+            failed: BTreeMap::new(),
+            last_error: None,
+            ends,
+            sender,
+            ended,
+            waker,
+        })
     }
 
     /// Begins a visit; `now` is the device's time, which its deadline is on.
@@ -154,7 +212,29 @@ impl Reach {
     pub fn visited(&mut self) -> Option<Visited> {
         let mut wakes = [0; 64];
         while self.ended.read(&mut wakes).is_ok_and(|length| length == wakes.len()) {}
-        self.ends.try_recv().ok()
+        let visited = self.ends.try_recv().ok()?;
+        match &visited.result {
+            Ok(_) => self.answered += 1,
+            Err(reason) => {
+                *self.failed.entry(reason.code()).or_default() += 1;
+                let words = String::from_utf8_lossy(&visited.words).into_owned();
+                self.last_error = Some((Instant::now(), words));
+            }
+        }
+        Some(visited)
+    }
+
+    /// The state of all visits.
+    pub fn state(&self) -> State {
+        State {
+            visits: self.visits,
+            answered: self.answered,
+            failed: self.failed.clone(),
+            names: self.shared.names.known(),
+            handshakes: self.shared.handshakes.all.load(Ordering::Relaxed),
+            resumed: self.shared.handshakes.resumed.load(Ordering::Relaxed),
+            last_error: self.last_error.clone(),
+        }
     }
 
     fn start(&self, machine: MachineId) -> std::io::Result<SyncSender<Job>> {

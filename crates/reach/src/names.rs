@@ -88,6 +88,14 @@ impl Names {
         }
     }
 
+    /// How many names have addresses that still hold.
+    pub(crate) fn known(&self) -> usize {
+        let now = Instant::now();
+        let holds =
+            |entry: &&Entry| matches!(entry, Entry::Known { found: Ok(_), until } if now < *until);
+        self.lock().values().filter(holds).count()
+    }
+
     /// Begins a look-up.
     fn ask(
         self: &Arc<Self>,

@@ -2,12 +2,13 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use tenure_board_linux::LinuxEntropy;
+use tenure_board_linux::{DialError, LinuxEntropy, dial};
 use tenure_crypto::{Group, Software};
 use tenure_tls::x509::ServerName;
-use tenure_tls::{Client, Link, Network, Now, Received};
+use tenure_tls::{Client, Link, Network, Received};
+use tenure_tls_client::{Dates, Keeper};
 use tenure_wire::NoResult;
 use tenure_wire::url::{Host, Origin};
 
@@ -18,8 +19,6 @@ use crate::address::is_public;
 pub(crate) const TLS_BUFFER_BYTES: usize = 20 * 1024;
 /// The most bytes that one read takes.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How long one address of a name may take before the next is tried.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The groups of the key agreement.
 pub(crate) const GROUPS: &[Group] = &[Group::X25519, Group::Secp256r1];
 
@@ -46,29 +45,15 @@ pub(crate) fn connect(
         Host::Address(address) => vec![*address],
         Host::Name(name) => public_of(name, find(name)?)?,
     };
-    let mut last =
-        Failure::new(NoResult::Deadline, "the deadline passed before a connection was there");
-    for address in addresses {
-        let address = SocketAddr::new(address, origin.port);
-        let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT_PATIENCE);
-        if left.is_zero() {
-            break;
-        }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => {
-                // Without it small requests wait for acknowledgments.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => {
-                last = Failure::new(
-                    NoResult::Unreachable,
-                    format!("no connection to {address}: {error}"),
-                );
-            }
-        }
-    }
-    Err(last)
+    let addresses: Vec<SocketAddr> =
+        addresses.into_iter().map(|address| SocketAddr::new(address, origin.port)).collect();
+    dial(&addresses, deadline).map_err(|error| {
+        let reason = match error {
+            DialError::Late => NoResult::Deadline,
+            DialError::Failed(..) => NoResult::Unreachable,
+        };
+        Failure::new(reason, error.to_string())
+    })
 }
 
 /// The addresses of the public network among those that `name` leads to.
@@ -88,9 +73,10 @@ fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
 
 /// A connection that bytes go through, each time until a deadline.
 pub(crate) struct Stream<'a> {
-    link: Link<'a, Tcp>,
+    link: Link<'a, Tcp, Option<Keeper>>,
     security: Software<LinuxEntropy>,
     start: Instant,
+    dates: Dates,
 }
 
 /// The network below.
@@ -103,30 +89,40 @@ struct Tcp {
 
 impl<'a> Stream<'a> {
     /// A connection without TLS.
-    pub(crate) fn plain(tcp: TcpStream) -> Self {
+    pub(crate) fn plain(tcp: TcpStream, dates: &Dates) -> Self {
         let start = Instant::now();
-        Self::new(Link::plain(Tcp::new(tcp, start)), start)
+        Self::new(Link::plain(Tcp::new(tcp, start)).keeping(None), start, dates)
     }
 
-    /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`.
+    /// A connection over TLS through `client`, which was made at `start`; its handshake is done by `deadline`, and the server's
+    /// certificate judged by `dates`. `keeper` gets its tickets.
     ///
     /// # Errors
     /// [`Failure`]: the server proves nothing that is trusted, or breaks off.
     pub(crate) fn secure(
         tcp: TcpStream,
-        client: Client<'a, 'a>,
-        start: Instant,
-        deadline: Instant,
+        (client, keeper): (Client<'a, 'a>, Keeper),
+        dates: &Dates,
+        (start, deadline): (Instant, Instant),
     ) -> Result<Self, Failure> {
-        let mut stream = Self::new(Link::secure(Tcp::new(tcp, deadline), client), start);
-        let Self { link, security, .. } = &mut stream;
+        let link = Link::secure(Tcp::new(tcp, deadline), client).keeping(Some(keeper));
+        let mut stream = Self::new(link, start, dates);
+        let Self { link, security, dates, .. } = &mut stream;
         // The network waits, so that it comes to an end either way.
-        while !link.connect(security, || now(start))? {}
+        while !link
+            .connect(security, || dates.now(start))
+            .map_err(|error| Failure::of_link(error, dates))?
+        {}
         Ok(stream)
     }
 
-    fn new(link: Link<'a, Tcp>, start: Instant) -> Self {
-        Self { link, security: Software::new(LinuxEntropy), start }
+    fn new(link: Link<'a, Tcp, Option<Keeper>>, start: Instant, dates: &Dates) -> Self {
+        Self { link, security: Software::new(LinuxEntropy), start, dates: dates.clone() }
+    }
+
+    /// Whether the server took a ticket.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.link.is_resumed()
     }
 
     /// The bytes that were sent and received on the network.
@@ -140,7 +136,8 @@ impl<'a> Stream<'a> {
     /// [`Failure`].
     pub(crate) fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), Failure> {
         self.link.network_mut().deadline = deadline;
-        let sent = self.link.send(&mut self.security, bytes)?;
+        let sent = self.link.send(&mut self.security, bytes);
+        let sent = sent.map_err(|error| Failure::of_link(error, &self.dates))?;
         if sent < bytes.len() {
             return Err(Failure::new(NoResult::Unreachable, "the connection takes no more"));
         }
@@ -157,19 +154,15 @@ impl<'a> Stream<'a> {
         deadline: Instant,
     ) -> Result<bool, Failure> {
         self.link.network_mut().deadline = deadline;
-        let (start, before) = (self.start, into.len());
+        let before = into.len();
         into.resize(before + CHUNK_BYTES, 0);
         let room = into.get_mut(before..).unwrap_or_default();
-        let received = self.link.receive(&mut self.security, || now(start), room);
+        let Self { link, security, start, dates } = self;
+        let received = link.receive(security, || dates.now(*start), room);
         let length = if let Ok(Received::Bytes(length)) = received { length } else { 0 };
         into.truncate(before + length);
-        Ok(received? != Received::End)
+        Ok(received.map_err(|error| Failure::of_link(error, dates))? != Received::End)
     }
-}
-
-/// The time, as TLS needs it, on a clock that began at `start`.
-fn now(start: Instant) -> Now {
-    Now::new(start.elapsed(), SystemTime::now().duration_since(UNIX_EPOCH).ok())
 }
 
 impl Tcp {

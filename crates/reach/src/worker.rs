@@ -6,15 +6,16 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use tenure_kernel::{Ask, CallId, Visited};
-use tenure_tls::x509::{Anchor, parse_private_key};
+use tenure_tls::x509::parse_private_key;
 use tenure_tls::{Client, ClientConfig, Identity, Now, Suite, Trust};
+use tenure_tls_client::{Judges, ReadyTicket, Scope, Tickets};
 use tenure_wire::capability::{Method, ReachPattern, Visit};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::url::{Origin, Scheme};
 use tenure_wire::{MachineId, NoResult, Url};
 
 use crate::http::{BadMessage, BadResponse, Body, Head, request};
-use crate::servers::{ClientIdentity, Judges};
+use crate::servers::ClientIdentity;
 use crate::stream::{GROUPS, Stream, TLS_BUFFER_BYTES, connect, server_name};
 use crate::{Failure, IDLE, Shared};
 
@@ -58,6 +59,7 @@ pub(crate) struct Worker<E> {
     machine: MachineId,
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
+    tickets: Tickets,
     end: E,
 }
 
@@ -84,7 +86,7 @@ impl<E: FnMut(Visited)> Worker<E> {
         jobs: Receiver<Job>,
         end: E,
     ) -> Self {
-        Self { machine, shared, jobs, end }
+        Self { machine, shared, jobs, tickets: Tickets::default(), end }
     }
 
     /// Runs until nobody can ask for anything any more.
@@ -140,11 +142,11 @@ impl<E: FnMut(Visited)> Worker<E> {
                 return None;
             }
         };
-        let origin = errand.url.origin().clone();
+        let (origin, shared) = (errand.url.origin().clone(), Arc::clone(&self.shared));
+        let dates = &shared.dates;
         if origin.scheme == Scheme::Http {
-            return self.serve(Stream::plain(tcp), &origin, errand);
+            return self.serve(Stream::plain(tcp, dates), &origin, errand);
         }
-        let shared = Arc::clone(&self.shared);
         let judges = match shared.servers.judges_of(&origin) {
             Ok(judges) => judges,
             Err(why) => {
@@ -154,12 +156,15 @@ impl<E: FnMut(Visited)> Worker<E> {
             }
         };
         let (anchors, keys) = match judges {
-            Judges::Authorities(ders) => (anchors_of(ders), Vec::new()),
+            Judges::Authorities(authorities) => (authorities.anchors(), Vec::new()),
             Judges::Keys(ders) => (Vec::new(), ders.iter().map(Vec::as_slice).collect()),
         };
         let own = shared.servers.identity_for(&origin);
         let own_chain: Vec<&[u8]> =
             own.iter().flat_map(|own| &own.chain).map(Vec::as_slice).collect();
+        // A machine's tickets are its own: no server learns by them that two machines are on one device.
+        let scope = Scope::new(&self.machine.0, &origin.to_string(), judges, &own_chain);
+        let (ticket, keeper) = self.tickets.begin(scope, dates);
         let config = ClientConfig {
             server_name: server_name(&origin.host),
             trust: match keys.is_empty() {
@@ -170,17 +175,20 @@ impl<E: FnMut(Visited)> Worker<E> {
             groups: GROUPS,
             application_protocols: &[b"http/1.1"],
             identity: own.and_then(|own| identity(own, &own_chain)),
-            pre_shared_key: None,
+            pre_shared_key: ticket.as_ref().map(ReadyTicket::key),
             early_data: false,
             handshake_ms_max: u64::try_from(left(errand.deadline).as_millis()).unwrap_or(u64::MAX),
         };
         let (mut buffer, start) = (vec![0; TLS_BUFFER_BYTES], Instant::now());
         let client = Client::new(&mut buffer, &config, &Now { uptime_ms: 0, date: None });
-        let stream = client
-            .map_err(Failure::of_tls)
-            .and_then(|client| Stream::secure(tcp, client, start, errand.deadline));
+        let stream = client.map_err(|error| Failure::of_tls(error, dates)).and_then(|client| {
+            Stream::secure(tcp, (client, keeper), dates, (start, errand.deadline))
+        });
         match stream {
-            Ok(stream) => self.serve(stream, &origin, errand),
+            Ok(stream) => {
+                shared.handshakes.count(stream.is_resumed());
+                self.serve(stream, &origin, errand)
+            }
             Err(failure) => {
                 self.fail(errand.id, failure, errand.traffic);
                 None
@@ -318,11 +326,6 @@ impl<E: FnMut(Visited)> Worker<E> {
             }
         }
     }
-}
-
-/// The authorities in these certificates.
-fn anchors_of(ders: &[Vec<u8>]) -> Vec<Anchor<'_>> {
-    ders.iter().filter_map(|der| Anchor::from_certificate(der).ok()).collect()
 }
 
 /// What the device shows, if its key is one.

@@ -8,7 +8,7 @@ use tenure_hal::{Instant, UnixTime};
 use tenure_kernel::{CallId, Visited};
 use tenure_mesh::NodeId;
 use tenure_node::{Input, Moment, Outlet, Output, Taken};
-use tenure_wire::control::Function;
+use tenure_wire::control::{Function, OutsideStatus};
 use tenure_wire::{Address, NoResult, Topic};
 
 /// The start of a record. Its last byte is the version of the entries behind it.
@@ -87,6 +87,7 @@ pub(crate) enum Noted<'a> {
     Visited { id: u32, result: Result<Option<Vec<u8>>, u8>, words: Vec<u8>, traffic: (u64, u64) },
     Event { topic: Topic, payload: &'a [u8] },
     Remark { level: &'a str, message: &'a str },
+    Outside(Box<OutsideStatus>),
 }
 
 impl<'a> Noted<'a> {
@@ -114,6 +115,7 @@ impl<'a> Noted<'a> {
             }
             Input::Event { topic, payload } => Self::Event { topic: topic.clone(), payload },
             Input::Remark { level, message } => Self::Remark { level: level.as_str(), message },
+            Input::Outside(status) => Self::Outside(status.clone()),
         })
     }
 
@@ -143,6 +145,7 @@ impl<'a> Noted<'a> {
             Self::Remark { level, message } => {
                 Input::Remark { level: level.parse().ok()?, message }
             }
+            Self::Outside(status) => Input::Outside(status),
         })
     }
 }

@@ -39,7 +39,7 @@ pub use connection::{Connection, Event, Now};
 pub use error::{Alert, Error, Misbehaviour};
 #[cfg(feature = "keylog")]
 pub use keylog::KeyLogLines;
-pub use link::{Link, LinkError, Network, Received};
+pub use link::{Keep, Link, LinkError, Network, Received};
 pub use server::{ExternalKey, Server, ServerConfig, ServerHandshake};
 pub use suite::{Suite, group_number, scheme_name};
 pub use tickets::{EarlyDataGuard, TicketKey};

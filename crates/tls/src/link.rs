@@ -57,23 +57,52 @@ impl<E: fmt::Display> fmt::Display for LinkError<E> {
 
 impl<E: fmt::Debug + fmt::Display> core::error::Error for LinkError<E> {}
 
-/// A stream over the network `N`, secured by TLS 1.3 or plain.
-pub struct Link<'a, N> {
+/// Whoever keeps a server's tickets, for later connections.
+pub trait Keep {
+    /// Takes the [ticket](Client::ticket) that has come to `client`.
+    fn keep(&mut self, client: &Client<'_, '_>);
+}
+
+/// Keeps none.
+impl Keep for () {
+    fn keep(&mut self, _: &Client<'_, '_>) {}
+}
+
+/// Keeps what the keeper keeps, if there is one.
+impl<K: Keep> Keep for Option<K> {
+    fn keep(&mut self, client: &Client<'_, '_>) {
+        if let Some(keeper) = self {
+            keeper.keep(client);
+        }
+    }
+}
+
+/// A stream over the network `N`, secured by TLS 1.3 or plain, whose tickets `K` keeps.
+pub struct Link<'a, N, K = ()> {
     network: N,
     client: Option<Client<'a, 'a>>,
+    keeper: K,
 }
 
 impl<'a, N: Network> Link<'a, N> {
     /// A stream of the network's own bytes.
     pub fn plain(network: N) -> Self {
-        Self { network, client: None }
+        Self { network, client: None, keeper: () }
     }
 
     /// A stream through `client`, which has not begun.
     pub fn secure(network: N, client: Client<'a, 'a>) -> Self {
-        Self { network, client: Some(client) }
+        Self { network, client: Some(client), keeper: () }
     }
 
+    /// The same stream, whose tickets `keeper` gets.
+    pub fn keeping<K: Keep>(self, keeper: K) -> Link<'a, N, K> {
+        let Self { network, client, keeper: () } = self;
+        Link { network, client, keeper }
+    }
+}
+
+impl<N: Network, K: Keep> Link<'_, N, K> {
     /// The network below.
     pub fn network(&self) -> &N {
         &self.network
@@ -89,6 +118,11 @@ impl<'a, N: Network> Link<'a, N> {
         self.client.as_ref().is_none_or(|client| client.is_connected())
     }
 
+    /// Whether the server took a ticket of an earlier connection, and showed no certificate.
+    pub fn is_resumed(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| client.is_resumed())
+    }
+
     /// Goes on with the handshake as far as the network allows, and returns whether it is over. Without TLS there is
     /// none.
     ///
@@ -99,10 +133,10 @@ impl<'a, N: Network> Link<'a, N> {
         security: &mut impl Security,
         now: impl Fn() -> Now,
     ) -> Result<bool, LinkError<N::Error>> {
-        let Self { network, client } = self;
+        let Self { network, client, keeper } = self;
         let Some(client) = client else { return Ok(true) };
         while !client.is_connected() {
-            match step(network, client, security, &now)? {
+            match step(network, client, keeper, (&mut *security, &now))? {
                 Step::Further => {}
                 // Neither data nor an end comes before that is over: those are errors, which `step` told.
                 Step::Waits | Step::Data | Step::End => return Ok(false),
@@ -122,7 +156,7 @@ impl<'a, N: Network> Link<'a, N> {
         security: &mut impl Security,
         bytes: &[u8],
     ) -> Result<usize, LinkError<N::Error>> {
-        let Self { network, client } = self;
+        let Self { network, client, .. } = self;
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
             let taken = match client {
@@ -159,12 +193,12 @@ impl<'a, N: Network> Link<'a, N> {
         now: impl Fn() -> Now,
         into: &mut [u8],
     ) -> Result<Received, LinkError<N::Error>> {
-        let Self { network, client } = self;
+        let Self { network, client, keeper } = self;
         let Some(client) = client else {
             return network.receive(into).map_err(LinkError::Network);
         };
         loop {
-            match step(network, client, security, &now)? {
+            match step(network, client, keeper, (&mut *security, &now))? {
                 Step::Further => {}
                 Step::Waits => return Ok(Received::Nothing),
                 Step::End => return Ok(Received::End),
@@ -184,7 +218,7 @@ impl<'a, N: Network> Link<'a, N> {
     /// # Errors
     /// [`LinkError`].
     pub fn close(&mut self, security: &mut impl Security) -> Result<(), LinkError<N::Error>> {
-        let Self { network, client } = self;
+        let Self { network, client, .. } = self;
         if let Some(client) = client {
             client.close(security);
             flush(network, client)?;
@@ -207,13 +241,17 @@ enum Step {
 fn step<N: Network>(
     network: &mut N,
     client: &mut Client<'_, '_>,
-    security: &mut impl Security,
-    now: impl Fn() -> Now,
+    keeper: &mut impl Keep,
+    (security, now): (&mut impl Security, impl Fn() -> Now),
 ) -> Result<Step, LinkError<N::Error>> {
     let event = client.poll(security, &now());
     let flushed = flush(network, client);
     match event.map_err(LinkError::Tls)? {
-        Event::Certificate | Event::Connected | Event::Ticket => Ok(Step::Further),
+        Event::Certificate | Event::Connected => Ok(Step::Further),
+        Event::Ticket => {
+            keeper.keep(client);
+            Ok(Step::Further)
+        }
         Event::Data => Ok(Step::Data),
         Event::PeerClosed => Ok(Step::End),
         Event::Idle => {

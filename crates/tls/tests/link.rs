@@ -6,7 +6,8 @@ use common::pair::*;
 use common::{System, security};
 use tenure_crypto::Software;
 use tenure_tls::{
-    Client, ClientConfig, Error, Event, Link, LinkError, Network, Received, Server, ServerConfig,
+    Client, ClientConfig, Error, Event, Keep, Link, LinkError, Network, PreSharedKey, Received,
+    Server, ServerConfig, Suite, TicketKey,
 };
 
 /// The network broke off.
@@ -210,6 +211,62 @@ fn a_server_that_proves_nothing_is_told_why() {
             let ended = network.server.poll(&mut network.security, &NOW);
             assert_eq!(ended, Err(Error::Alerted(tenure_tls::Alert::BAD_CERTIFICATE)));
         });
+    });
+}
+
+/// A ticket: its bytes, its key, its suite and the number that is added to its age.
+type Kept = (Vec<u8>, Vec<u8>, Suite, u32);
+
+/// The last ticket that came.
+#[derive(Default)]
+struct Last(Option<Kept>);
+
+impl Keep for &mut Last {
+    fn keep(&mut self, client: &Client<'_, '_>) {
+        let ticket = client.ticket().expect("a ticket");
+        let (identity, key) = (ticket.identity.to_vec(), ticket.key.to_vec());
+        self.0 = Some((identity, key, ticket.suite, ticket.age_add));
+    }
+}
+
+#[test]
+fn ticket_of_one_link_resumes_another() {
+    in_world(|client, server, _| {
+        let key = TicketKey::generate(&mut security()).expect("a key");
+        let server = ServerConfig { ticket_key: Some(&key), ..*server };
+        let mut last = Last::default();
+        for is_resumed in [false, true] {
+            let kept = last.0.take();
+            let pre_shared_key =
+                kept.as_ref().map(|(identity, key, suite, age_add)| PreSharedKey {
+                    identity,
+                    key,
+                    suite: *suite,
+                    is_external: false,
+                    obfuscated_age: *age_add,
+                    early_data_bytes_max: 0,
+                });
+            let client = ClientConfig { pre_shared_key, ..*client };
+            let (mut one, mut other) = (vec![0; 20_000], vec![0; 20_000]);
+            let client = Client::new(&mut one, &client, &NOW).expect("a client");
+            let other = Server::new(&mut other, &server, None, &NOW).expect("a server");
+            let mut link = Link::secure(Echo::new(other, usize::MAX), client).keeping(&mut last);
+            while !link.connect(&mut security(), || NOW).expect("connected") {}
+            assert_eq!(link.is_resumed(), is_resumed);
+            while !link.network_mut().server.is_connected() {
+                link.send(&mut security(), &[]).expect("sent");
+                link.network_mut().serve();
+            }
+            let network = link.network_mut();
+            network.server.send_ticket(&mut network.security, &NOW).expect("connected");
+            while link.send(&mut security(), b"hello").expect("sent") == 0 {}
+            let received = (0..TURNS_MAX).find_map(|_| {
+                let received = link.receive(&mut security(), || NOW, &mut [0; 300]);
+                Some(received.expect("received")).filter(|it| *it != Received::Nothing)
+            });
+            assert_eq!(received, Some(Received::Bytes(5)), "what comes behind a ticket comes");
+        }
+        assert!(last.0.is_some());
     });
 }
 

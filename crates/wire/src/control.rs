@@ -13,6 +13,7 @@ mod error;
 mod hello;
 mod machines;
 mod mesh;
+mod outside;
 mod table;
 mod tenancy;
 mod watching;
@@ -36,6 +37,9 @@ pub use mesh::{
     CARRIED_UNITS_PER_S, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, Carry, ExperimentLog,
     HELD_MS_MAX, HELD_OWNERS_MAX, HELD_TENANTS_MAX, Join, MeshStatus, MeshStranger, MeshWay,
     StrangersQuery,
+};
+pub use outside::{
+    BridgeStatus, CoapStatus, DateStatus, DateTeller, OutsideError, OutsideStatus, ReachStatus,
 };
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
@@ -211,6 +215,10 @@ control_functions! {
     /// Shows the owner's pass to a device of the mesh, in a statement that the tenant signed for this session.
     /// Returns that device's record.
     mesh_pass(raw) -> SignedRecord; tenant, since 1;
+
+    /// Returns the state of the device's ways outside: its bridge to a broker, its machines' requests to servers, its
+    /// clients of CoAP.
+    outside() -> OutsideStatus; owner, since 1;
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod bridging;
 mod coap;
+mod dates;
+mod outside;
 mod pages;
 mod predecessor;
 mod reaching;
@@ -49,6 +51,8 @@ use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use bridging::Bridging;
 use coap::DeviceCoap;
+use dates::SharedDate;
+use outside::{Outside, Ways};
 use pages::DevicePages;
 use reaching::Reaching;
 use settings::{Settings, Start, settings};
@@ -204,7 +208,9 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None, bridged };
     start.config(registry)?;
     let Settings { reach_authorities, reach_servers, .. } = &start.settings;
-    let reaching = Reaching::new(reach_authorities.clone(), reach_servers.as_deref())?;
+    let date = SharedDate::default();
+    let reaching =
+        Reaching::new(reach_authorities.clone(), reach_servers.as_deref(), date.dates())?;
     // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
     let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
     if is_new {
@@ -237,8 +243,10 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         link.use_thread(settings.mesh_own_thread);
         device.enter_mesh(link, &home, output)?;
     }
+    device.judge_by(date.clone());
     device.reaching = Some(reaching);
-    device.bridging = bridge.map(|bridge| Bridging::start(bridge, &arguments.data)).transpose()?;
+    let start = |bridge| Bridging::start(bridge, date.dates(), &arguments.data);
+    device.bridging = bridge.map(start).transpose()?;
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::device::peripherals::load(path)?)?;
     }
@@ -308,6 +316,10 @@ pub struct Running {
     bridging: Option<Bridging>,
     pages: Option<DevicePages>,
     coap: Option<DeviceCoap>,
+    /// The state of these ways, as the node knows it.
+    outside: Outside,
+    /// The date by which certificates are judged there.
+    date: SharedDate,
     /// Where the device keeps its files.
     folder: PathBuf,
     /// The first machine that has failed, and the first that has logged an error.
@@ -358,6 +370,7 @@ impl Running {
         let folder = folder.to_owned();
         let (mesh, discovery, reaching, bridging) = (None, None, None, None);
         let (pages, coap) = (None, None);
+        let (outside, date) = (Outside::default(), SharedDate::default());
         let (failed, complained) = (None, None);
         Ok(Self {
             node,
@@ -373,6 +386,8 @@ impl Running {
             bridging,
             pages,
             coap,
+            outside,
+            date,
             folder,
             failed,
             complained,
@@ -382,6 +397,13 @@ impl Running {
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         self.node.lend()
+    }
+
+    /// Keeps the date by which certificates are judged in `date` from now on.
+    fn judge_by(&mut self, date: SharedDate) {
+        self.date = date;
+        let date = self.date.clone();
+        self.with_moment(|node, moment| date.note(node.node(), moment));
     }
 
     /// Takes a link into the mesh into use, and joins the owner's mesh if the owner's keys are in
@@ -484,6 +506,8 @@ impl Running {
             bridging,
             pages,
             coap,
+            outside: _,
+            date,
             folder,
             failed,
             complained,
@@ -515,6 +539,9 @@ impl Running {
             bridging,
             pages,
             coap,
+            // The node is another, and was told nothing.
+            outside: Outside::default(),
+            date,
             folder,
             failed,
             complained,
@@ -611,6 +638,10 @@ impl Running {
         if let Some(bridging) = &mut self.bridging {
             bridging.receive(&mut moment, &mut self.node);
         }
+        let (bridging, reaching) = (self.bridging.as_ref(), self.reaching.as_ref());
+        let ways = || Ways::of(bridging, reaching, self.coap.as_ref());
+        self.outside.tell(&mut moment, &mut self.node, ways);
+        self.date.note(self.node.node(), &moment);
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }

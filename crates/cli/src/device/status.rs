@@ -1,5 +1,7 @@
 //! `tenure status`: what a device is, and what it has left.
 
+mod outside;
+
 use serde_json::json;
 use tenure_wire::control::{Client as _, FlashWear, RoomStatus};
 
@@ -26,6 +28,9 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     let status = &device.status;
     // A leaf has no room for machines, and an older version doesn't say how much it has.
     let room = client.at(&device.route).room(()).ok();
+    // Most devices have no ways outside, and an older version doesn't say.
+    let outside = client.at(&device.route).outside(()).unwrap_or_default();
+    let asked = outside::Asked { uptime_ms: status.uptime_ms, unix_s: status.unix_s };
     let sum = |of: fn(&tenure_wire::Budget) -> u32| -> u64 {
         machines.iter().map(|machine| u64::from(of(&machine.budget))).sum()
     };
@@ -41,15 +46,13 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         format!("device    {}, at {}, key {}", status.name, device.route.address, device.route.key),
         format!("software  {}", status.version),
         format!("up        {}, boot {}", humantime::format_duration(uptime), status.boots),
-        format!(
-            "time      {}",
-            status.unix_s.map_or("not known".into(), crate::terminal::clock::time)
-        ),
+        outside::time_line(status.unix_s, outside.date),
         format!("hub       {}", hub.unwrap_or_else(|| "none".into())),
         format!("machines  {}, scheduled {}", status.machines, status.policy),
     ];
     lines.extend(room_lines(room, status.code_bytes_free, (promised, stored, stored_max)));
     lines.extend(status.wear.map(|wear| wear_line(&wear, status.uptime_ms)));
+    lines.extend(outside::lines(&outside, asked));
     if let Some(heap) = status.heap {
         lines.push(format!(
             "heap      {} of {} bytes used, {} at most so far",
@@ -87,6 +90,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
             "worn_share": wear.rated_per_sector.map(|rated| erases_per_sector(&wear) / f64::from(rated)),
             "years_left": years_left(&wear, status.uptime_ms),
         })),
+        "outside": outside::object(&outside, asked),
     });
     output.line(&lines.join("\n"), &object);
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
-use tenure_hal::{Clock as _, Instant, Link as _};
+use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
 use tenure_package::Revocations;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall, Whose};
 use tenure_wire::control::{
@@ -400,7 +400,8 @@ impl Client {
     /// # Errors
     /// The device can't be reached any more.
     pub fn tell_time(&mut self, route: &Route, status: &DeviceStatus) -> anyhow::Result<()> {
-        let unix_s = self.unix_s();
+        // A clock that shows a time that it can't be is no word of the owner's.
+        let Some(UnixTime { seconds: unix_s }) = self.clock.unix_time() else { return Ok(()) };
         let is_behind = |known: u64| known.saturating_add(BEHIND_S_MAX) < unix_s;
         let is_ahead = |known: u64| known > unix_s.saturating_add(AHEAD_S_MAX);
         if status.unix_s.is_none_or(|known| is_behind(known) || is_ahead(known)) {

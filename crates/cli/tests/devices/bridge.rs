@@ -154,11 +154,11 @@ impl Subscriber {
 }
 
 /// The file of a bridge to `broker` with these rules, and what else it says.
-fn bridge(user: &User, broker: &str, more: &str) {
+pub(crate) fn bridge(user: &User, broker: &str, more: &str) {
     std::fs::write(user.path("bridge.toml"), format!("broker = \"{broker}\"\n{more}")).unwrap();
 }
 
-const LAMP: &str = r#"
+pub(crate) const LAMP: &str = r#"
 [[out]]
 topic = "device.lamp"
 to = "home/lamp"
@@ -170,7 +170,7 @@ topic = "command.lamp"
 qos = 2
 "#;
 
-fn command(user: &User, name: &str, more: &[&str]) -> Command {
+pub(crate) fn command(user: &User, name: &str, more: &[&str]) -> Command {
     std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
     let mut command =
         user.command(&["device", "--data", name, "--listen", any_address(), "--json"]);
@@ -207,6 +207,47 @@ fn peripheral_is_read_and_told_by_the_broker_and_nothing_else_crosses() {
         "tenure/attic/status online",
     ];
     assert_eq!(messages, expected);
+}
+
+/// The device's status of its bridge, once it is as it should be.
+fn wait_for_status(user: &User, device: &Process, is_so: impl Fn(&Value) -> bool) -> Value {
+    wait_until(|| {
+        let status = user.json(&["status", "--device", &device.address]);
+        let bridge = &status["outside"]["bridge"];
+        if is_so(bridge) { Ok(bridge.clone()) } else { Err(bridge.to_string()) }
+    })
+}
+
+#[test]
+fn status_says_whether_the_broker_is_there_and_how_much_waits_for_it() {
+    let user = User::new();
+    let Some(broker) = Mosquitto::open(&user) else { return };
+    let (address, url) = (broker.address.clone(), format!("mqtt://{}", broker.address));
+    bridge(&user, &url, "[[out]]\ntopic = \"device.*\"\nto = \"home\"\n");
+    let climbing = "[temperature]\nkind = \"thermometer\"\nperiod_ms = 200\n\
+                    points = [[0.0, 15.0], [1000.0, 1015.0]]\n";
+    std::fs::write(user.path("climbing.toml"), climbing).unwrap();
+    let device = Process::start(command(&user, "attic", &["--peripherals", "climbing.toml"]));
+    let status = wait_for_status(&user, &device, |bridge| bridge["connected_ms"].is_u64());
+    assert_eq!((&status["broker"], &status["reconnections"]), (&url.clone().into(), &0.into()));
+    drop(broker);
+    let status = wait_for_status(&user, &device, |bridge| {
+        bridge["connected_ms"].is_null() && bridge["queued_messages"].as_u64() > Some(1)
+    });
+    assert!(status["queued_bytes"].as_u64().unwrap() > 2 * 64, "{status}");
+    assert!(status["last_error"]["words"].is_string(), "{status}");
+    assert_eq!(status["dropped"], 0);
+    let text = user.ok(&["status", "--device", &device.address]);
+    assert!(
+        text.contains(&format!("bridge    not connected to {url}, 0 reconnections; ")),
+        "{text}"
+    );
+    assert!(text.contains("          last error at 2"), "{text}");
+    let _broker = Mosquitto::start(&user.path(""), &address, "allow_anonymous true").unwrap();
+    let status = wait_for_status(&user, &device, |bridge| {
+        bridge["connected_ms"].is_u64() && bridge["queued_messages"] == 0
+    });
+    assert_eq!(status["reconnections"], 1);
 }
 
 #[test]
@@ -281,7 +322,7 @@ fn broker_that_goes_and_comes_again_is_found() {
 }
 
 /// Makes an authority, a certificate of the broker at `host` and one of a client.
-fn certificates(folder: &Path, host: &str) -> bool {
+pub(crate) fn certificates(folder: &Path, host: &str) -> bool {
     if Command::new("openssl").arg("version").output().is_err() {
         skip_without_tool("openssl");
         return false;

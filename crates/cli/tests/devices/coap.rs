@@ -93,6 +93,13 @@ fn client_of_coap_calls_machines_as_far_as_their_leases_let_it() {
     std::fs::write(user.path("long"), long + "x").unwrap();
     let refused = device.ask("m/probe/echo", &upload).unwrap();
     assert_eq!(refused, "4.13 the payload is longer than a parameter");
+    let coap = wait_until(|| {
+        let status = user.json(&["status", "--device", &device.process.address]);
+        let coap = status["outside"]["coap"].clone();
+        if coap["refused"].as_u64() >= Some(3) { Ok(coap) } else { Err(status.to_string()) }
+    });
+    assert_eq!((&coap["address"], &coap["observers"]), (&device.address.clone().into(), &0.into()));
+    assert!(coap["requests"].as_u64() > coap["refused"].as_u64(), "{coap}");
     // The key stays over restarts, and with it the lease counts.
     let key = device.key.clone();
     assert_eq!(device.process.interrupt().code(), Some(0));
@@ -132,6 +139,10 @@ fn function_and_event_are_observed_as_a_machine_publishes() {
     // Another client of CoAP says it.
     device.ask("m/announcer/say", &["-m", "put", "-e", "four"]).unwrap();
     assert_eq!((function.line(), event.line()), ("four".into(), "four".into()));
+    wait_until(|| {
+        let status = user.json(&["status", "--device", &device.process.address]);
+        if status["outside"]["coap"]["observers"] == 2 { Ok(()) } else { Err(status.to_string()) }
+    });
     assert_eq!(device.ask("m/announcer/ponder", &[]).unwrap(), "done", "an answer of its own");
     assert_eq!(device.ask("e/hall.board", &[]).unwrap(), "four");
     let closed = device.ask("e/device.lamp", &[]).unwrap();

@@ -5,6 +5,7 @@ mod at_once;
 mod boards;
 mod bridge;
 mod browser;
+mod clocks;
 mod coap;
 mod commands;
 mod compiled;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
+use tenure_testbed::wait_until;
 
 use crate::guests::{build, copy};
 use crate::harness::{Process, User, on};
@@ -92,6 +93,22 @@ fn machine_fetches_and_sends_what_its_lease_grants_and_pays_for_it() {
     let log = user.ok(&["log", "courier", "--device", &device.address]);
     assert!(log.contains("GET http://") && log.contains("which isn't granted"), "{log}");
     let inspect = ["inspect", &package, "--installed", "--device", &device.address];
+    let reach = wait_until(|| {
+        let status = user.json(&["status", "--device", &device.address]);
+        let reach = &status["outside"]["reach"];
+        if reach["requests"].as_u64() == reach["answered"].as_u64().map(|it| it + 1) {
+            Ok(reach.clone())
+        } else {
+            Err(status.to_string())
+        }
+    });
+    assert_eq!(reach["failed"]["denied"], 1, "the server led astray: {reach}");
+    assert!(
+        reach["last_error"]["words"].as_str().unwrap().contains("which isn't granted"),
+        "{reach}"
+    );
+    let text = user.ok(&["status", "--device", &device.address]);
+    assert!(text.contains(" answered, 1 denied; 0 names cached"), "{text}");
     let rights = user.ok(&inspect);
     assert!(rights.contains(&format!("http://{address}/v1/*")), "{rights}");
     let receipts = user.ok(&["receipts", "--close", "--json", "--device", &device.address]);

@@ -55,6 +55,7 @@ impl Server {
             // RFC 7252 §5.4.1: it is dropped.
             return;
         }
+        self.requests += 1;
         self.exchanges.begin(now, exchange);
         let mut visitor = Visitor {
             id: request.id,
@@ -242,6 +243,7 @@ impl Server {
     }
 
     fn deliver(&mut self, now: Instant, visitor: &Visitor, answer: Answer, observe: Option<u32>) {
+        self.refused += u64::from(!answer.is_success());
         let reply = self.cut(now, &visitor.wish, answer, observe);
         self.respond(now, visitor, &reply);
     }

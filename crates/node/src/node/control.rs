@@ -9,6 +9,8 @@ use tenure_rpc::IncomingCallHandle;
 use tenure_store::ValueKind;
 #[cfg(feature = "experiments")]
 use tenure_wire::control::ExperimentLog;
+#[cfg(feature = "bridge")]
+use tenure_wire::control::OutsideStatus;
 #[cfg(feature = "mesh")]
 use tenure_wire::control::{Admission, Carry, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
@@ -65,6 +67,9 @@ const NOT_SERVED: Functions = {
     if !cfg!(feature = "experiments") {
         let experiments = [Function::experiment_direct, Function::experiment_logs];
         left_out = left_out.and(Functions::of(&experiments));
+    }
+    if !cfg!(feature = "bridge") {
+        left_out = left_out.and(Functions::of(&[Function::outside]));
     }
     left_out
 };
@@ -300,6 +305,12 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     fn experiment_logs(&mut self, (): ()) -> Answer<List<ExperimentLog>> {
         let (stack, experimenting) = self.node.member.experimenting()?;
         Ok(List(experimenting.logs(stack)))
+    }
+
+    #[cfg(feature = "bridge")]
+    fn outside(&mut self, (): ()) -> Answer<OutsideStatus> {
+        let date = self.node.date(self.moment);
+        Ok(OutsideStatus { date, ..OutsideStatus::clone(&self.node.outside) })
     }
 
     fn snapshot_begin(&mut self, begin: SnapshotBegin) -> Answer<SnapshotInfo> {

@@ -5,12 +5,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tenure_board_linux::wait_any;
 use tenure_hal::Instant;
 use tenure_kernel::{Ask, CallId, OutgoingVisit, Visited};
-use tenure_reach::{Reach, Servers};
+use tenure_reach::{Reach, Servers, State};
+use tenure_tls_client::{Date, Dates};
+use tenure_wire::control::DateTeller;
 use tenure_wire::{MachineId, NoResult};
 
 /// A server that answers each connection by `serve`.
@@ -71,6 +73,12 @@ pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
+/// The date of this computer.
+pub(crate) fn date_of_today() -> Option<Date> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(Date { since_1970, teller: DateTeller::Clock })
+}
+
 /// One device's visits, for one machine unless it says otherwise.
 pub(crate) struct Device {
     reach: Reach,
@@ -89,9 +97,22 @@ impl Device {
     }
 
     pub(crate) fn with(servers: Servers, granted: &[&str]) -> Self {
-        let reach = Reach::new(servers).unwrap();
+        Self::at(date_of_today, servers, granted)
+    }
+
+    /// One whose certificates are judged by these dates.
+    pub(crate) fn at(
+        date: impl Fn() -> Option<Date> + Send + Sync + 'static,
+        servers: Servers,
+        granted: &[&str],
+    ) -> Self {
+        let reach = Reach::new(servers, Dates::new(date)).unwrap();
         let granted = granted.iter().map(ToString::to_string).collect();
         Self { reach, next: 0, granted, deadline: Duration::from_secs(20) }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.reach.state()
     }
 
     pub(crate) fn begin(&mut self, machine: u8, ask: Ask) -> CallId {

@@ -2,6 +2,7 @@
 
 mod harness;
 mod nginx;
+mod resumption;
 mod tls;
 
 use std::io::{Read as _, Write as _};

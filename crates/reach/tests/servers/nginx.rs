@@ -87,7 +87,7 @@ impl Drop for Nginx {
 }
 
 /// Bytes as PEM (RFC 7468 §2).
-fn pem(label: &str, der: &[u8]) -> String {
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\r\n{}-----END {label}-----\n", BASE64_MIME.encode(der))
 }
 
@@ -108,6 +108,7 @@ http {{
     listen {address} ssl; root {folder}/pages;
     ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.3;
     ssl_client_certificate client.pem; ssl_verify_client on;
+    location = /resumed {{ return 200 $ssl_session_reused; }}
     location = /who {{ return 200 $ssl_client_s_dn; }}
     location = /chunked.html {{ ssi on; }}
     location = /moved {{ return 302 /v1/there; }}
@@ -184,4 +185,20 @@ fn nginx_that_is_shown_no_certificate_or_anothers_serves_nothing() {
         let told = nginx.visitor(identity, &[]).told("GET", &nginx.url("/v1/a"));
         assert!(told.starts_with("HTTP/1.1 400 ") && !told.contains("GET/v1/a"), "{told}");
     }
+}
+
+#[test]
+fn connection_to_nginx_that_follows_another_is_resumed() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut device = nginx.guest(&[]);
+    // It closes each connection after three requests.
+    let resumed = |device: &mut Device| device.told("GET", &nginx.url("/resumed"));
+    for _ in 0..3 {
+        assert!(resumed(&mut device).ends_with("\r\n\r\n."));
+    }
+    for _ in 0..3 {
+        assert!(resumed(&mut device).ends_with("\r\n\r\nr"), "nginx says that it was resumed");
+    }
+    let state = device.state();
+    assert_eq!((state.handshakes, state.resumed), (2, 1));
 }

@@ -2,15 +2,18 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tenure_reach::{ClientIdentity, Server as Known, ServerTrust, Servers};
+use tenure_tls_client::Date;
 use tenure_wire::NoResult;
+use tenure_wire::control::DateTeller;
 
-use crate::harness::{Device, Server, ok, read_request};
+use crate::harness::{Device, Server, date_of_today, ok, read_request};
 
 /// A certificate for `name` that vouches for itself, and its key.
 pub(crate) fn certificate(name: &str) -> (CertificateDer<'static>, KeyPair) {
@@ -94,6 +97,74 @@ fn server_over_tls_is_judged_by_its_certificate() {
     let plain = Server::start(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n")));
     let (reason, words) = device.failed("GET", &format!("https://{}/", plain.address));
     assert_eq!(reason, NoResult::Unreachable, "no TLS: {words}");
+}
+
+/// A certificate for 127.0.0.1 that holds from February 2026 until 2036, and its key.
+fn certificate_of_today() -> (CertificateDer<'static>, KeyPair) {
+    let key = KeyPair::generate().unwrap();
+    let mut parameters = CertificateParams::new(vec!["127.0.0.1".to_string()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2026, 2, 1);
+    parameters.not_after = rcgen::date_time_ymd(2036, 1, 1);
+    (parameters.self_signed(&key).unwrap().der().clone(), key)
+}
+
+#[test]
+fn device_that_does_not_know_the_date_judges_no_certificate_and_says_how_it_learns_it() {
+    let (der, key) = certificate_of_today();
+    let server = secure_server_with(&der, &key, rustls::ALL_VERSIONS, None);
+    let url = format!("https://{}/", server.address);
+    let today = date_of_today().unwrap().since_1970;
+    let device = |date: Option<(Duration, DateTeller)>| {
+        let (der, date) =
+            (der.to_vec(), date.map(|(since_1970, teller)| Date { since_1970, teller }));
+        Device::at(move || date, Servers::new(move || Ok(vec![der.clone()])), &[])
+    };
+    let (reason, words) = device(None).failed("GET", &url);
+    assert_eq!(reason, NoResult::Denied, "{words}");
+    assert!(
+        words.contains("does not know the time; it learns it by its system's clock"),
+        "{words}"
+    );
+    // A clock that is years off: the error names it, and its teller.
+    for (date, teller, expected) in [
+        (
+            Duration::from_secs(1_767_225_600),
+            DateTeller::Clock,
+            "not valid yet; by its own clock it is 2026-01-01T00:00:00Z",
+        ),
+        (
+            Duration::from_secs(2_208_988_800),
+            DateTeller::Hub,
+            "expired; by its hub it is 2040-01-01T00:00:00Z",
+        ),
+    ] {
+        let (reason, words) = device(Some((date, teller))).failed("GET", &url);
+        assert_eq!(reason, NoResult::Denied, "{words}");
+        assert!(words.ends_with(expected), "{words}");
+    }
+    let told = device(Some((today, DateTeller::Owner))).told("GET", &url);
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+}
+
+#[test]
+fn pinned_key_needs_no_date_and_a_date_that_is_learnt_counts_from_then_on() {
+    let (der, key) = certificate_of_today();
+    let server = secure_server_with(&der, &key, rustls::ALL_VERSIONS, None);
+    let url = format!("https://{}/", server.address);
+    let origin = || url.parse::<tenure_wire::Url>().unwrap().origin().clone();
+    let trust = Some(ServerTrust::Keys(vec![key.subject_public_key_info()]));
+    let known = [(origin(), Known { trust, identity: None })];
+    let servers = Servers::new(|| Err("there are none".into())).with(known.into());
+    let told = Device::at(|| None, servers, &[]).told("GET", &url);
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+
+    let learnt = Arc::new(AtomicBool::new(false));
+    let (knows, der) = (Arc::clone(&learnt), der.to_vec());
+    let date = move || date_of_today().filter(|_| knows.load(Ordering::SeqCst));
+    let mut device = Device::at(date, Servers::new(move || Ok(vec![der.clone()])), &[]);
+    assert_eq!(device.failed("GET", &url).0, NoResult::Denied);
+    learnt.store(true, Ordering::SeqCst);
+    assert!(device.told("GET", &url).starts_with("HTTP/1.1 200"));
 }
 
 /// Visits of a device that knows of `server` what `known` says.

@@ -10,6 +10,7 @@ use tenure_bridge::{Bridge, Broker, Certificates, Entity, Inward, Outward, Rules
 use tenure_mqtt::{Message, Qos, QueueLimits, check_topic};
 use tenure_node::{Door as _, Input, Moment};
 use tenure_replay::Recorded;
+use tenure_tls_client::Dates;
 use tenure_wire::{Topic, TopicPattern};
 use zeroize::Zeroizing;
 
@@ -247,23 +248,32 @@ fn qos(number: u8) -> anyhow::Result<Qos> {
 }
 
 /// The way to the broker.
-pub(super) struct Bridging(Bridge);
+pub(super) struct Bridging {
+    broker: String,
+    bridge: Bridge,
+}
 
 impl Bridging {
-    /// Begins to bridge, with the queue in the device's `folder`.
+    /// Begins to bridge, with the queue in the device's `folder`; the broker's certificate is judged by `dates`.
     ///
     /// # Errors
     /// The queue can't be used, or the system has no thread.
-    pub(super) fn start(settings: Settings, folder: &Path) -> anyhow::Result<Self> {
-        let queue = folder.join(QUEUE);
-        let started = Bridge::start(settings, &queue);
-        started.map(Self).with_context(|| format!("can't bridge with {}", queue.display()))
+    pub(super) fn start(settings: Settings, dates: Dates, folder: &Path) -> anyhow::Result<Self> {
+        let (queue, broker) = (folder.join(QUEUE), settings.broker.to_string());
+        let bridge = Bridge::start(settings, dates, &queue)
+            .with_context(|| format!("can't bridge with {}", queue.display()))?;
+        Ok(Self { broker, bridge })
+    }
+
+    /// The broker, and the state of the bridge to it.
+    pub(super) fn state(&self) -> (String, tenure_bridge::State) {
+        (self.broker.clone(), self.bridge.state())
     }
 
     /// Hands in what has come from the broker.
     pub(super) fn receive(&mut self, moment: &mut Moment<'_>, node: &mut Recorded<FileFlash>) {
         for _ in 0..EVENTS_PER_TURN {
-            let Some(said) = self.0.said() else { break };
+            let Some(said) = self.bridge.said() else { break };
             match said {
                 Said::Event { topic, payload } => {
                     node.take(moment, Input::Event { topic, payload: &payload });
@@ -277,14 +287,14 @@ impl Bridging {
 
     /// Hands over what a machine or a peripheral has published.
     pub(super) fn publish(&self, topic: Topic, payload: Vec<u8>) {
-        self.0.publish(topic, payload);
+        self.bridge.publish(topic, payload);
     }
 }
 
 impl AsFd for Bridging {
     /// Readable when the broker has something for the device.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.bridge.as_fd()
     }
 }
 

@@ -106,6 +106,11 @@ impl DeviceCoap {
         }
     }
 
+    /// Where it listens, and the state of the server.
+    pub(super) fn state(&self) -> (Address, tenure_coap::Figures) {
+        (Address::Udp(self.coap.address()), self.coap.figures())
+    }
+
     /// Hands over an event, which goes to those alone who may observe it.
     pub(super) fn event(&self, topic: &Topic, payload: &[u8]) {
         self.coap.event(topic, payload);

@@ -9,6 +9,7 @@ use tenure_hal::Instant;
 use tenure_node::{Door as _, Input, Moment};
 use tenure_reach::{Reach, Servers};
 use tenure_replay::Recorded;
+use tenure_tls_client::Dates;
 
 use super::servers;
 use crate::tls::files::Authorities;
@@ -18,17 +19,27 @@ pub(super) struct Reaching(Reach);
 
 impl Reaching {
     /// Servers are judged by the authorities in the files at `paths`, or by the system's if there are none, but for those
-    /// of which the file `single` says more.
+    /// of which the file `single` says more; their certificates are judged by `dates`.
     ///
     /// # Errors
     /// `single` can't be used, or the system has no pair of sockets.
-    pub(super) fn new(paths: Vec<PathBuf>, single: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        paths: Vec<PathBuf>,
+        single: Option<&Path>,
+        dates: Dates,
+    ) -> anyhow::Result<Self> {
         let known = single.map(servers::load).transpose()?.unwrap_or_default();
         let load = move || match Authorities::load(&paths) {
             Ok(authorities) => Ok(authorities.certificates()),
             Err(error) => Err(format!("{error:#}")),
         };
-        Reach::new(Servers::new(load).with(known)).map(Self).context("machines can't reach servers")
+        let reach = Reach::new(Servers::new(load).with(known), dates);
+        reach.map(Self).context("machines can't reach servers")
+    }
+
+    /// The state of all requests.
+    pub(super) fn state(&self) -> tenure_reach::State {
+        self.0.state()
     }
 
     /// Hands in what servers have answered.

@@ -1,0 +1,67 @@
+//! Devices with wrong clocks: they judge no certificate by one, and learn the date from their owner.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tenure_testbed::{free_ipv4_address, skip_without_tool};
+
+use crate::bridge::{LAMP, Mosquitto, bridge, certificates, command};
+use crate::harness::{Process, User};
+
+/// The library that shows processes another time, for those with several threads.
+const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
+
+/// Lets `command` run under a clock that begins at this time. The time since the computer's start is the real one.
+fn at_time(command: &mut Command, time: &str) -> bool {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let libraries = folders.map(|folder| folder.path().join(LIBRARY));
+    let Some(library) = libraries.into_iter().find(|path: &PathBuf| path.exists()) else {
+        skip_without_tool("faketime (Debian: faketime)");
+        return false;
+    };
+    command.env("LD_PRELOAD", library).env("FAKETIME", format!("@{time}"));
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("TZ", "UTC");
+    true
+}
+
+/// A device whose clock begins at this time, bridged to a broker over TLS; `None` if a tool is missing.
+fn device_at(user: &User, time: &str) -> Option<(Process, Mosquitto)> {
+    let address = free_ipv4_address();
+    if !certificates(&user.path(""), address.split(':').next().unwrap()) {
+        return None;
+    }
+    let lines = "allow_anonymous true\ncertfile server.pem\nkeyfile server.key";
+    let broker = Mosquitto::start(&user.path(""), &address, lines)?;
+    bridge(user, &format!("mqtts://{address}"), &format!("ca = [\"ca.pem\"]\n{LAMP}"));
+    let mut device = command(user, "attic", &[]);
+    at_time(&mut device, time).then(|| (Process::start(device), broker))
+}
+
+#[test]
+fn clock_that_was_never_set_judges_no_certificate_until_the_owner_tells_the_date() {
+    let user = User::new();
+    let Some((mut device, _broker)) = device_at(&user, "1970-01-01 00:00:10") else { return };
+    let refused = device.wait_for_log("attic", "does not know the time");
+    assert!(refused.contains("any command of its owner"), "{refused}");
+    // Any command of the owner's tells the device what time it is.
+    user.ok(&["status", "--device", &device.address]);
+    device.wait_for_log("attic", "bridge: connected to mqtts://");
+    let status = user.json(&["status", "--device", &device.address]);
+    assert_eq!(status["outside"]["date"]["teller"], "its owner", "{status}");
+    let told = status["outside"]["date"]["unix_s"].as_u64().unwrap();
+    assert_eq!(status["unix_s"].as_u64().unwrap().abs_diff(told) / 60, 0, "{status}");
+    let text = user.ok(&["status", "--device", &device.address]);
+    assert!(text.contains(", by its owner\n"), "{text}");
+}
+
+#[test]
+fn clock_that_is_years_ahead_is_named_in_the_refusal_and_the_owners_word_counts_more() {
+    let user = User::new();
+    let Some((mut device, _broker)) = device_at(&user, "2039-06-01 12:00:00") else { return };
+    let refused = device.wait_for_log("attic", "it has expired");
+    assert!(refused.contains("; by its own clock it is 2039-06-01T"), "{refused}");
+    user.ok(&["status", "--device", &device.address]);
+    device.wait_for_log("attic", "bridge: connected to mqtts://");
+    let status = user.json(&["status", "--device", &device.address]);
+    assert_eq!(status["outside"]["date"]["teller"], "its owner", "{status}");
+}
