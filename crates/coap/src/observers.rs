@@ -315,9 +315,4 @@ impl Observers {
         let stirred = self.watched.iter().filter(|one| one.is_stirred && !one.is_called);
         told.chain(stirred.map(|one| one.at)).min()
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
 }

@@ -131,6 +131,8 @@ async fn accept<A, F, B>(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
+        // Without it an event that follows another waits for the acknowledgment of that.
+        let _ = stream.set_nodelay(true);
         let of_host = bounds.by_host.then(|| hosts.take(from.ip(), bounds.connections));
         if matches!(of_host, Some(None)) {
             continue;

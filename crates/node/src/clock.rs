@@ -146,3 +146,64 @@ impl Clock {
 pub(crate) fn is_set_back(unix_s: u64, known_s: u64) -> bool {
     unix_s.saturating_add(SET_BACK_S_MIN) < known_s
 }
+
+#[cfg(all(test, feature = "bridge"))]
+mod tests {
+    use core::time::Duration;
+
+    use tenure_hal::{Entropy, EntropyError};
+
+    use super::*;
+
+    const DAY_S: u64 = 24 * 60 * 60;
+    const TODAY_S: u64 = 1_800_000_000;
+
+    /// Randomness that nobody asks for.
+    struct Unasked;
+
+    impl Entropy for Unasked {
+        fn fill(&mut self, _: &mut [u8]) -> Result<(), EntropyError> {
+            Err(EntropyError)
+        }
+    }
+
+    /// The time and its voucher, an hour after the boot, on a board whose clock shows `board_s`.
+    fn known(clock: &Clock, board_s: Option<u64>) -> (Option<u64>, Option<Teller>) {
+        let moment = Moment {
+            now: Instant::BOOT + Duration::from_secs(3600),
+            unix_time: board_s.map(|seconds| UnixTime { seconds }),
+            entropy: &mut Unasked,
+        };
+        let vouched = clock.vouched_time(&moment).map(|time| time.seconds);
+        (vouched, clock.voucher(&moment))
+    }
+
+    fn told(by: Teller) -> Clock {
+        let told = ToldTime { at: Instant::BOOT, unix: UnixTime { seconds: TODAY_S - 3600 }, by };
+        Clock { told: Some(told), ..Clock::new() }
+    }
+
+    #[test]
+    fn clock_counts_unless_the_owner_contradicts_it() {
+        let owner = told(Teller::Owner);
+        for wrong in [TODAY_S - 3 * 3600, TODAY_S + 3 * 3600, TODAY_S + 4000 * DAY_S] {
+            assert_eq!(known(&owner, Some(wrong)), (Some(TODAY_S), Some(Teller::Owner)));
+        }
+        for about in [TODAY_S - 1800, TODAY_S + 1800] {
+            assert_eq!(known(&owner, Some(about)), (Some(about), None), "the clock is exacter");
+        }
+        let wrong = TODAY_S + 4000 * DAY_S;
+        for by in [Teller::PinnedHub, Teller::Hub] {
+            assert_eq!(known(&told(by), Some(wrong)), (Some(wrong), None), "no hub contradicts it");
+        }
+    }
+
+    #[test]
+    fn board_without_a_clock_takes_the_word_of_its_owner_or_of_a_pinned_hub() {
+        assert_eq!(known(&Clock::new(), None).0, None);
+        for by in [Teller::PinnedHub, Teller::Owner] {
+            assert_eq!(known(&told(by), None), (Some(TODAY_S), Some(by)));
+        }
+        assert_eq!(known(&told(Teller::Hub), None).0, None, "nobody vouches for that hub");
+    }
+}

@@ -230,8 +230,11 @@ impl<F: Flash> Node<F> {
             Some(Teller::Owner) => DateTeller::Owner,
             Some(Teller::PinnedHub | Teller::Hub) => DateTeller::Hub,
         };
-        // A lease was signed later than a clock says that stands still.
-        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
+        // The owner's word may set the time back. Another teller's is no earlier than the last lease was signed.
+        let latest_s = match teller {
+            DateTeller::Owner => 0,
+            _ => self.meter.latest_unix_s(moment.now).unwrap_or(0),
+        };
         Some(DateStatus { unix_s: vouched.seconds.max(latest_s), teller })
     }
 
