@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use tenure_wire::host_call::{self, HostCallInfo, TABLE};
 use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{
-    CodeSection, EntityType, Function, FunctionSection, ImportSection, Instruction, TypeSection,
-    ValType,
+    CodeSection, Encode, EntityType, Function, FunctionSection, ImportSection, TypeSection,
 };
 use wasmparser::{DataKind, FuncType, FunctionBody, Operator, TypeRef};
 
