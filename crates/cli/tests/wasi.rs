@@ -10,7 +10,7 @@ use common::Workbench;
 use common::device::Device;
 use tenure_cli::make::symbols::{Site, Symbols, debug_path};
 use tenure_package::{CodeKind, Package};
-use tenure_testbed::skip_without_tool;
+use tenure_testbed::{skip_without_compiler, skip_without_tool};
 
 const HEAD: &str = "name = \"p\"\nversion = \"1.0.0\"\n";
 const BUDGET: &str = "[budget]\nmemory_bytes = 2000000\nstored_bytes = 200000\n";
@@ -642,7 +642,7 @@ fn rust_program_with_its_standard_library_runs() {
     let found = Command::new("rustc").args(libdir).output().ok().filter(|it| it.status.success());
     let folder = found.map(|it| String::from_utf8(it.stdout).unwrap());
     if !folder.is_some_and(|folder| Path::new(folder.trim()).is_dir()) {
-        return skip_without_tool("Rust's standard library for wasm32-wasip1");
+        return skip_without_compiler("Rust's standard library for wasm32-wasip1");
     }
     let workbench = Workbench::new();
     let manifest =
@@ -722,7 +722,7 @@ fn zig_program_runs_as_its_compiler_made_it() {
     let mut zig = match (works(Command::new("zig")), works(of_python())) {
         (true, _) => Command::new("zig"),
         (false, true) => of_python(),
-        (false, false) => return skip_without_tool("zig"),
+        (false, false) => return skip_without_compiler("zig"),
     };
     let workbench = Workbench::new();
     let description = format!("{HEAD}module = \"main.wasm\"\n{BUDGET}[wasi]\nstart = false\n");

@@ -26,6 +26,15 @@ pub fn skip_without_right(what: &str) {
     note(&format!("the right to {what}"));
 }
 
+/// Says that the current test is left out, for want of a compiler that `cargo xtask setup` doesn't install; counted as
+/// by [`skip_without_tool`], but a failure nowhere.
+///
+/// # Panics
+/// If the file of `TENURE_SKIPPED` can't be written.
+pub fn skip_without_compiler(compiler: &str) {
+    note(compiler);
+}
+
 fn note(missing: &str) {
     let current = thread::current();
     let line = format!("{} (missing: {missing})\n", current.name().unwrap_or("a test"));
