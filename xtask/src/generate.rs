@@ -10,17 +10,21 @@ use anyhow::{Context as _, Result, bail};
 use tenure_wire::host_call::{HostCallInfo, HostError, TABLE};
 
 mod adapter;
+mod assembly_script;
 mod c;
 mod control;
 mod formats;
 mod limits;
 mod markdown;
 mod rust;
+mod zig;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, Generator); 6] = [
+const FILES: [(&str, Generator); 8] = [
     ("sdk/c/include/generated/tenure_host.h", c::header),
     ("sdk/rust/src/generated/host.rs", rust::module),
+    ("sdk/zig/generated/host.zig", zig::module),
+    ("sdk/assemblyscript/tenure/generated/host.ts", assembly_script::module),
     ("docs/generated/host-calls.md", markdown::page),
     ("docs/generated/control.md", control::page),
     ("docs/generated/limits.md", limits::page),
@@ -79,4 +83,10 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make {folder:?}"))?;
     }
     std::fs::write(path, bytes).with_context(|| format!("can't write {path:?}"))
+}
+
+/// The words of an error as a sentence.
+fn sentence(error: &impl std::fmt::Display) -> String {
+    let words = error.to_string();
+    words[..1].to_uppercase() + &words[1..] + "."
 }

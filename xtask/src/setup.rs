@@ -4,14 +4,19 @@
 //! that does.
 
 mod apt;
+#[path = "../../crates/cli/src/make/registry_tools.rs"]
+#[allow(dead_code, reason = "the command's part of it")]
+mod registry_tools;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use self::registry_tools::RegistryTool;
 use crate::toolchain::{
-    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET, nightly_cargo,
+    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASI_TARGET, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
+    nightly_cargo,
 };
 use crate::{c_compiler, paint, process};
 
@@ -27,6 +32,8 @@ pub(crate) enum Need {
     Lints,
     /// A Rust that builds guests.
     Wasm,
+    /// The standard library of Rust for programs for WASI, where rustup is: nobody else has it.
+    Wasi,
     /// A Rust that builds for microcontrollers.
     BareMetal,
     /// A clang that builds guests.
@@ -57,9 +64,14 @@ pub(crate) enum Need {
     TlsPeers,
     /// Chromium with its driver, which looks at the hub's pages.
     Browser,
+    /// The clients of the registries that have compilers: npm with Node.js, and pip.
+    Registries,
     /// Nightly Rust with Miri.
     Miri,
 }
+
+/// The languages whose compilers registries have, as `tenure toolchain` knows them.
+const LANGUAGES: [RegistryTool; 2] = [RegistryTool::AssemblyScript, RegistryTool::Zig];
 
 /// The programs of [`Need::TlsPeers`], and the header of its library.
 const TLS_PEERS: [&str; 8] =
@@ -93,9 +105,11 @@ const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// The needs of all tests.
-pub(crate) const TESTS: [Need; 11] = [
+pub(crate) const TESTS: [Need; 13] = [
     Need::Lints,
     Need::Wasm,
+    Need::Wasi,
+    Need::Registries,
     Need::BareMetal,
     Need::Clang,
     Need::GuestLibraries,
@@ -108,9 +122,11 @@ pub(crate) const TESTS: [Need; 11] = [
 ];
 
 /// The needs of the tests that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 10] = [
+pub(crate) const QUICK_TESTS: [Need; 12] = [
     Need::Lints,
     Need::Wasm,
+    Need::Wasi,
+    Need::Registries,
     Need::BareMetal,
     Need::Clang,
     Need::GuestLibraries,
@@ -123,6 +139,7 @@ pub(crate) const QUICK_TESTS: [Need; 10] = [
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
     ensure(&TESTS)?;
+    ensure_languages()?;
     println!("Nothing is missing.");
     Ok(())
 }
@@ -152,6 +169,24 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
+/// Installs the compilers of languages that registries have, as `tenure toolchain install` does.
+pub(crate) fn ensure_languages() -> Result<()> {
+    let missing: Vec<_> =
+        LANGUAGES.into_iter().filter(|compiler| compiler.installed().is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let languages: Vec<_> = missing.iter().map(|compiler| compiler.language()).collect();
+    println!("Missing on this machine: the compilers of {}", languages.join(" and "));
+    let command = format!("tenure toolchain install {}", languages.join(" "));
+    if !may_install()? {
+        println!("Not installed; tests of these languages are left out. Run this once: {command}");
+        return Ok(());
+    }
+    println!("Installing: {command}");
+    missing.iter().try_for_each(|compiler| compiler.install().map(drop))
+}
+
 fn has_pip() -> bool {
     process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
 }
@@ -167,6 +202,9 @@ impl Need {
                 .iter()
                 .all(|tool| process::succeeds(Command::new("cargo").args([tool, "--version"]))),
             Need::Wasm => toolchain::for_target(WASM_TARGET).is_some(),
+            Need::Wasi => {
+                process::find_program("rustup").is_none() || toolchain::active_has(WASI_TARGET)
+            }
             Need::BareMetal => {
                 let further = CIPHER_TARGETS.iter().chain([&WITHOUT_ATOMICS_TARGET]);
                 let mut targets = BARE_METAL_TARGETS.iter().chain(further);
@@ -182,7 +220,7 @@ impl Need {
                 EMULATORS.iter().all(|emulator| process::find_program(emulator).is_some())
             }
             Need::Valgrind => process::find_program("valgrind").is_some(),
-            Need::Node => {
+            Need::Node | Need::Registries => {
                 ["node", "npm", "python3"].iter().all(|tool| process::find_program(tool).is_some())
                     && has_pip()
             }
@@ -214,6 +252,7 @@ impl Need {
         match self {
             Need::Lints => "rustfmt and clippy, which check how the code is written",
             Need::Wasm => "the Rust target wasm32-unknown-unknown, which builds guests",
+            Need::Wasi => "the Rust target wasm32-wasip1, which builds programs for WASI",
             Need::BareMetal => {
                 "the Rust targets for microcontrollers (RV32, RV64, ARMv6-M, ARMv7-M, AArch64), \
                  which prove that the core needs no operating system"
@@ -231,6 +270,7 @@ impl Need {
             Need::Node => {
                 "Node.js, npm and Python with pip, for the emulator of an RP2040 and the tool of ESP32s"
             }
+            Need::Registries => "Node.js, npm and Python with pip, which fetch compilers of guests",
             Need::Routers => "batmand and babeld, with which meshes are compared",
             Need::Clients => {
                 "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests, and \
@@ -254,6 +294,7 @@ impl Need {
         match self {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
+            Need::Wasi => Some(vec!["target", "add", WASI_TARGET]),
             Need::BareMetal => {
                 let further = [WITHOUT_ATOMICS_TARGET];
                 let add = ["target", "add"];
@@ -266,6 +307,7 @@ impl Need {
             | Need::Emulators
             | Need::Valgrind
             | Need::Node
+            | Need::Registries
             | Need::Routers
             | Need::Clients
             | Need::OpenSsl

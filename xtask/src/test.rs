@@ -56,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         !arguments.quick && arguments.changed.is_none() && arguments.until_failure.is_none();
     let needs: &[Need] = if is_whole { &setup::TESTS } else { &setup::QUICK_TESTS };
     setup::ensure(needs)?;
+    setup::ensure_languages()?;
     let mut report = Report::new("test", only);
     if let Some(rounds) = arguments.until_failure {
         until_failure(&mut report, rounds, arguments.filter.as_deref(), root);

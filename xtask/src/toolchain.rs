@@ -24,6 +24,9 @@ pub(crate) const CIPHER_TARGETS: [&str; 3] =
 /// The target of guests written in Rust.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
+/// The target of programs for WASI written in Rust, whose standard library rustup alone has.
+pub(crate) const WASI_TARGET: &str = "wasm32-wasip1";
+
 /// A Rust toolchain that can build for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {

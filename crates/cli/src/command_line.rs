@@ -24,6 +24,7 @@ pub struct CommandLine {
 enum Command {
     New(make::project::Arguments),
     Build(make::build::Arguments),
+    Toolchain(make::toolchains::Arguments),
     Inspect(machine::inspect::Arguments),
     Run(trial::run::Arguments),
     Device(Box<device::process::Arguments>),
@@ -96,6 +97,7 @@ impl CommandLine {
             Command::Build(arguments) => {
                 make::build::run(arguments, &Home::from_environment()?, &output)
             }
+            Command::Toolchain(arguments) => make::toolchains::run(arguments, &output),
             Command::Inspect(arguments) => machine::inspect::run(arguments, &output),
             Command::Run(arguments) => trial::run::run(arguments, &output),
             Command::Device(arguments) => device::process::run(arguments, registry, &output),

@@ -10,7 +10,7 @@ const COLUMNS: usize = 100;
 
 /// The commands, by what they are for; each is in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Write a machine", &["new", "build", "test", "run", "inspect", "key", "secret"]),
+    ("Write a machine", &["new", "build", "toolchain", "test", "run", "inspect", "key", "secret"]),
     (
         "Hold devices",
         &[

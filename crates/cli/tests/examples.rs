@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use common::device::{Device, Queued};
 use common::{Workbench, repository};
+use tenure_testbed::skip_without_tool;
 use tenure_wire::PublicKey;
 use tenure_wire::host_call::HostError;
 
 /// The examples without a `tests.toml`, and what runs them instead.
-const RUN_ELSEWHERE: [(&str, &str); 7] = [
+const RUN_ELSEWHERE: [(&str, &str); 8] = [
     ("camera", "its own tests"),
     ("climate", "a device with a thermometer, in `devices`"),
     ("doorbell", "a device with a button, in `devices`"),
@@ -18,6 +19,7 @@ const RUN_ELSEWHERE: [(&str, &str); 7] = [
     ("nihilo-a", "this file, and two devices in `devices`"),
     ("nihilo-b", "this file, and two devices in `devices`"),
     ("spinner", "its neighbours, in `devices`"),
+    ("weather", "this file, and devices with thermometers in `devices`"),
 ];
 
 fn names() -> BTreeSet<String> {
@@ -51,6 +53,25 @@ fn the_tests_that_examples_bring_pass() {
         workbench.copy_example(&name);
         let report = workbench.tenure_ok(&["test", &name]);
         assert!(report.contains(" tests passed"), "{name}: {report}");
+    }
+}
+
+#[test]
+fn weather_is_the_same_machine_in_each_language() {
+    let workbench = Workbench::new();
+    workbench.copy_example("weather");
+    let listed = workbench.tenure_ok(&["toolchain", "list", "--json"]);
+    for language in ["rust", "c", "cpp", "zig", "assemblyscript"] {
+        let is_there = listed.lines().any(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["language"] == language && line["is_there"] == true
+        });
+        if !is_there {
+            skip_without_tool(language);
+            continue;
+        }
+        let report = workbench.tenure_ok(&["test", &format!("weather/{language}")]);
+        assert!(report.contains("2 of 2 tests passed"), "{language}: {report}");
     }
 }
 

@@ -382,7 +382,7 @@ fn whatever_starts_a_module_runs_once_and_in_order() {
 }
 
 /// A module in the manner of AssemblyScript: texts are UTF-16, with their length before them.
-fn module_that_aborts(message: &str, base: u32) -> Vec<u8> {
+fn module_that_aborts(message: &str, base: u32, memory: &str) -> Vec<u8> {
     let text = |text: &str| -> String {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = (units.len() as u32 * 2).to_le_bytes();
@@ -396,7 +396,7 @@ fn module_that_aborts(message: &str, base: u32) -> Vec<u8> {
          (import \"tenure\" \"reply\" (func $reply (param i32 i32) (result i32))) \
          (import \"env\" \"abort\" (func $abort (param i32 i32 i32 i32))) \
          (import \"tenure\" \"uptime_us\" (func $uptime (result i64))) \
-         (memory (export \"memory\") 1) (data (i32.const {base}) \"{}\") \
+         (memory (export \"memory\") {memory}) (data (i32.const {base}) \"{}\") \
          (data (i32.const {}) \"{file}\") \
          (func $check (param i32) (if (local.get 0) (then \
          (call $abort (i32.const {message_at}) (i32.const {file_at}) (i32.const 1205) (i32.const 7)) unreachable))) \
@@ -412,17 +412,19 @@ fn module_that_aborts(message: &str, base: u32) -> Vec<u8> {
 #[test]
 fn abort_of_assembly_script_is_a_fault_with_message_file_and_line() {
     let long = "x".repeat(100);
-    for (message, base, told) in [
-        ("Index out of range", 2048, "Index out of range"),
-        ("caf\u{e9}\n", 2048, "caf??"),
-        ("", 2048, "abort"),
-        (&*long, 2048, &*long),
-        ("low", 8, "low"),
+    for (message, base, told, memory) in [
+        ("Index out of range", 2048, "Index out of range", "1"),
+        ("caf\u{e9}\n", 2048, "caf??", "1"),
+        ("", 2048, "abort", "1"),
+        (&*long, 2048, &*long, "1"),
+        ("low", 8, "low", "1"),
+        ("low", 8, "low", "4096 (pagesize 1)"),
     ] {
         let workbench = Workbench::new();
         let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n[budget]\nmemory_bytes = 65536\n";
         workbench.write(&[("m/tenure.toml", description)]);
-        std::fs::write(workbench.path("m/made.wasm"), module_that_aborts(message, base)).unwrap();
+        std::fs::write(workbench.path("m/made.wasm"), module_that_aborts(message, base, memory))
+            .unwrap();
         let mut device = Device::start(&workbench.build("m"));
         assert_eq!(device.call("good", None), Ok(Some(String::new())));
         let error = device.call("bad", None).unwrap_err();
@@ -436,6 +438,7 @@ fn imports_of_other_systems_are_refused_with_the_way_out() {
         ("\"wasi_unstable\" \"fd_write\" (func)", "built for WASI as it was before preview 1"),
         ("\"env\" \"abort\" (func (param i32))", "its type isn't that of AssemblyScript's"),
         ("\"env\" \"seed\" (func (result f64))", "Math.random"),
+        ("\"env\" \"console.log\" (func (param i32))", "writes it to the log"),
         ("\"env\" \"invoke_vii\" (func)", "build without setjmp and exceptions"),
         ("\"env\" \"draw\" (func)", "stands in tenure.h"),
     ] {
@@ -454,12 +457,11 @@ fn module_that_is_too_large_is_refused_by_function_figure_and_limit() {
     let workbench = Workbench::new();
     let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n";
     workbench.write(&[("m/tenure.toml", description)]);
-    let deep = "(block ".repeat(600) + &")".repeat(600);
+    let deep = "(block ".repeat(5000) + &")".repeat(5000);
     let module = wat::parse_str(format!("(module (func (export \"run\")) (func $parse {deep}))"));
     std::fs::write(workbench.path("m/made.wasm"), module.unwrap()).unwrap();
     let error = workbench.tenure_error(&["build", "m"]);
-    let expected =
-        "devices don't run this code: `parse` nests its blocks 601 deep, and a device takes 512; ";
+    let expected = "devices don't run this code: `parse` nests its blocks 5,001 deep, and a device takes 4,096; ";
     assert!(error.contains(expected), "{error}");
     let module = wat::parse_str("(module (memory 20) (func (export \"run\")))");
     std::fs::write(workbench.path("m/made.wasm"), module.unwrap()).unwrap();

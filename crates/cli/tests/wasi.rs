@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::Workbench;
 use common::device::Device;
+use common::{Workbench, zig};
 use tenure_cli::make::symbols::{Site, Symbols, debug_path};
 use tenure_package::{CodeKind, Package};
 use tenure_testbed::{skip_without_compiler, skip_without_tool};
@@ -642,7 +642,12 @@ fn rust_program_with_its_standard_library_runs() {
     let found = Command::new("rustc").args(libdir).output().ok().filter(|it| it.status.success());
     let folder = found.map(|it| String::from_utf8(it.stdout).unwrap());
     if !folder.is_some_and(|folder| Path::new(folder.trim()).is_dir()) {
-        return skip_without_compiler("Rust's standard library for wasm32-wasip1");
+        // Only rustup has it; Debian's Rust goes without.
+        let rustup = Command::new("rustup").arg("--version").output().is_ok();
+        return match rustup {
+            true => skip_without_tool("Rust's standard library for wasm32-wasip1"),
+            false => skip_without_compiler("Rust's standard library for wasm32-wasip1"),
+        };
     }
     let workbench = Workbench::new();
     let manifest =
@@ -711,19 +716,7 @@ pub fn main() void {
 
 #[test]
 fn zig_program_runs_as_its_compiler_made_it() {
-    let of_python = || {
-        let mut command = Command::new("python3");
-        command.args(["-m", "ziglang"]);
-        command
-    };
-    let works = |mut command: Command| {
-        command.arg("version").output().is_ok_and(|output| output.status.success())
-    };
-    let mut zig = match (works(Command::new("zig")), works(of_python())) {
-        (true, _) => Command::new("zig"),
-        (false, true) => of_python(),
-        (false, false) => return skip_without_compiler("zig"),
-    };
+    let Some(mut zig) = zig() else { return skip_without_tool("zig") };
     let workbench = Workbench::new();
     let description = format!("{HEAD}module = \"main.wasm\"\n{BUDGET}[wasi]\nstart = false\n");
     workbench.write(&[("p/tenure.toml", &description), ("p/main.zig", IN_ZIG)]);
@@ -745,6 +738,20 @@ fn zig_program_runs_as_its_compiler_made_it() {
         assert_eq!(device.call("run", None), Err("exit code 3".into()));
     }
     assert_eq!(device.world().log, ["run 1 of 7", "run 1 of 7"]);
+}
+
+#[test]
+fn zig_project_with_a_main_is_a_program() {
+    if zig().is_none() {
+        return skip_without_tool("zig");
+    }
+    let workbench = Workbench::new();
+    let wasi = "[build]\nstack_bytes = 16384\n[wasi]\nstart = false\n";
+    let description = format!("{HEAD}language = \"zig\"\n{BUDGET}{wasi}");
+    workbench.write(&[("p/tenure.toml", &description), ("p/src/main.zig", IN_ZIG)]);
+    let mut device = Device::start(&workbench.build("p"));
+    assert_eq!(device.call("run", None), Err("exit code 3".into()));
+    assert_eq!(device.world().log, ["run 1 of 7"]);
 }
 
 #[test]

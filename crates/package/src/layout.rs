@@ -49,8 +49,9 @@ pub(crate) const SIGNATURE_BYTES: usize = 64;
 pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
 /// The longest initial tree, in bytes.
 pub const TREE_BYTES_MAX: usize = 64 * 1024;
-/// The longest code of all kinds together, in bytes.
-pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// The longest code of all kinds together, in bytes: with manifest, tree and signature a package of 2 MiB, which is what
+/// the largest of devices have room for while it arrives.
+pub const CODE_BYTES_MAX: usize = 1920 * 1024;
 /// The longest compiled code of all kinds of processors together, in bytes.
 pub const COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// The longest package, in bytes.

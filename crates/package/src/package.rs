@@ -244,7 +244,7 @@ impl fmt::Display for PackageError {
             Self::TooLarge => write!(
                 f,
                 "the package is too large: its manifest may have {MANIFEST_BYTES_MAX} bytes, its \
-                 tree {TREE_BYTES_MAX}, its code {CODE_BYTES_MAX}, and as much its compiled code"
+                 tree {TREE_BYTES_MAX}, its code {CODE_BYTES_MAX}, and its compiled code {COMPILED_BYTES_MAX}"
             ),
             Self::ManifestForm => f.write_str(
                 "the package's manifest can't be read; build it again, or update what reads it",

@@ -56,6 +56,27 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The limits of devices with megabytes of memory. What a module takes while it is translated, and its machine afterwards,
+    /// is bounded by its bytes and its budget there.
+    pub fn ample() -> Limits {
+        Limits {
+            module_bytes: 8 << 20,
+            types: 8_192,
+            imports: 256,
+            functions: 40_000,
+            locals: 4_096,
+            frame_bytes: 48 * 1024,
+            nesting: 4_096,
+            function_bytes: 1 << 20,
+            globals: 4_096,
+            tables: 64,
+            table_elements: 65_536,
+            segments: 16_384,
+            exports: 4_096,
+            memory_bytes: 1 << 32,
+        }
+    }
+
     /// The limits of the format itself: for hosts with ample memory, tests and tools.
     pub fn widest() -> Limits {
         Limits {

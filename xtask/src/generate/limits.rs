@@ -7,6 +7,7 @@ use tenure_package::{
     CODE_BYTES_MAX, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX,
     TREE_BYTES_MAX,
 };
+use tenure_vm::Limits;
 use tenure_wire::Budget;
 use tenure_wire::capability::CAPABILITIES_MAX;
 use tenure_wire::control::{
@@ -34,6 +35,10 @@ pub(super) fn page(_: &Description) -> String {
     );
     section(&mut text, "Calls, trees, events", &messages());
     section(&mut text, "Packages", &packages());
+    text += "\n## Modules\n\n\
+             `tenure build` refuses what passes the second column, and says what passes the first. Memory and tables \
+             count against the\nbudget besides.\n";
+    modules(&mut text);
     section(&mut text, "A device through a member of its mesh (`--via`)", &carried());
     text += "\n## Budgets\n\n\
              A manifest asks for a budget, and these count where it is silent. What overspending does stands in \
@@ -82,6 +87,37 @@ fn packages() -> Vec<Limit> {
         ("exports, in number", EXPORTS_MAX as u64, "rejected at build"),
         ("description", DESCRIPTION_BYTES_MAX as u64, "rejected at build"),
     ]
+}
+
+/// One of a module's limits.
+type OfModule = fn(&Limits) -> u64;
+
+/// The limits of a module: on boards, and on devices with megabytes.
+fn modules(text: &mut String) {
+    let (board, ample) = (Limits::default(), Limits::ample());
+    let rows: [(&str, OfModule); 14] = [
+        ("module without names and debug information", |limits| {
+            limits.module_bytes.min(CODE_BYTES_MAX) as u64
+        }),
+        ("memory at the start", |limits| limits.memory_bytes),
+        ("functions, imported ones too, in number", |limits| limits.functions.into()),
+        ("code of a function", |limits| limits.function_bytes.into()),
+        ("parameters and variables of a function, in number", |limits| limits.locals.into()),
+        ("frame of a function", |limits| limits.frame_bytes.into()),
+        ("blocks in one another, in number", |limits| limits.nesting.into()),
+        ("types of functions, in number", |limits| limits.types.into()),
+        ("imports, in number", |limits| limits.imports.into()),
+        ("exports, in number", |limits| limits.exports.into()),
+        ("global variables, in number", |limits| limits.globals.into()),
+        ("tables, in number", |limits| limits.tables.into()),
+        ("elements of a table, in number", |limits| limits.table_elements.into()),
+        ("segments of data, and of elements, in number", |limits| limits.segments.into()),
+    ];
+    text.push_str("\n| limit of | boards | devices with megabytes |\n|---|--:|--:|\n");
+    for (what, of) in rows {
+        let (board, ample) = (grouped(of(&board), ','), grouped(of(&ample), ','));
+        let _ = writeln!(text, "| {what} | {board} | {ample} |");
+    }
 }
 
 fn budgets() -> Vec<(&'static str, u64)> {

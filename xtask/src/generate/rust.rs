@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tenure_wire::host_call::{HostCallInfo, MODULE, Parameter, ParameterKind, ResultKind};
 
-use super::{Description, NOTICE};
+use super::{Description, NOTICE, sentence};
 
 /// How wide rustfmt lets a line be (`rustfmt.toml`).
 const LINE_WIDTH: usize = 100;
@@ -156,10 +156,4 @@ fn parameter(parameter: &Parameter) -> Vec<String> {
     };
     let length = if parameter.kind == ParameterKind::Buffer { "capacity" } else { "length" };
     vec![format!("{name}: {pointer}"), format!("{name}_{length}: usize")]
-}
-
-/// The words of an error as a sentence.
-fn sentence(error: &impl std::fmt::Display) -> String {
-    let words = error.to_string();
-    words[..1].to_uppercase() + &words[1..] + "."
 }

@@ -33,9 +33,9 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
             }
             Need::Valgrind => vec!["valgrind".into()],
-            // Debian has no nightly Rust.
-            Need::Miri => Vec::new(),
-            Need::Node => [absent("node", "nodejs"), absent("npm", "npm")]
+            // Debian has no nightly Rust, and of WebAssembly's libraries those without a system.
+            Need::Miri | Need::Wasi => Vec::new(),
+            Need::Node | Need::Registries => [absent("node", "nodejs"), absent("npm", "npm")]
                 .into_iter()
                 .flatten()
                 .chain(["python3-pip".into()])

@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let Some(wasm) = package.code(CodeKind::WebAssembly) else {
         return run_native(arguments, &package, output);
     };
-    tenure_vm::translate(wasm, &host, &Limits::default(), &mut image)
+    tenure_vm::translate(wasm, &host, &Limits::ample(), &mut image)
         .map_err(|error| Refusal::of(wasm, &symbols::names(wasm), error))
         .context("devices don't run this package's code")?;
     let image_bytes = image.len();

@@ -7,16 +7,19 @@ use anyhow::Context as _;
 use tenure_package::{CodeKind, Package};
 
 use crate::home::Home;
+use crate::make::assembly_script_project;
 use crate::make::c_project;
 use crate::make::compiled;
 use crate::make::module::Module;
 use crate::make::native;
 use crate::make::pack::{CompiledCode, Linked, pack};
 use crate::make::project_file::{Code, Language, ProjectFile};
+use crate::make::refusal::Refusal;
 use crate::make::rust_project;
 use crate::make::sdk;
 use crate::make::symbols::{debug_path, names};
 use crate::make::wasi::{self, WasiProgram};
+use crate::make::zig_project;
 use crate::terminal::output::Output;
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
@@ -52,6 +55,8 @@ pub struct Built {
     pub uncallable: Vec<String>,
     /// The functions of WASI that its code imports and that always fail, each with the reason.
     pub missing: Vec<(String, &'static str)>,
+    /// The refusal by boards with some hundred kilobytes, if its code passes a limit of theirs.
+    pub boards: Option<Refusal>,
 }
 
 /// Runs `tenure build`.
@@ -75,6 +80,7 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
             "exports": manifest.exports,
             "uncallable": built.uncallable,
             "missing": built.missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "boards_refuse": built.boards.as_ref().map(ToString::to_string),
             "code": manifest.code,
             "code_bytes": code_bytes,
             "compiled": package.compiled_kinds().collect::<Vec<_>>(),
@@ -101,10 +107,13 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
         };
         let missing: String =
             built.missing.iter().map(|(name, why)| format!("\n  misses  {name}: {why}")).collect();
+        let boards = built.boards.as_ref().map_or_else(String::new, |refusal| {
+            format!("\n  boards  refuse it, and larger devices take it: {refusal}")
+        });
         output.line(
             &format!(
-                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}{uncallable}{missing}\n  digest  \
-                 {digest}"
+                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}{uncallable}{missing}{boards}\n  \
+                 digest  {digest}"
             ),
             &serde_json::Value::Null,
         );
@@ -162,12 +171,13 @@ fn build_for(
         faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
     }
     let uncallable = code.iter().flat_map(|code| code.uncallable().to_vec()).collect();
+    let boards = code.iter().find_map(CompiledCode::refusal_by_boards);
     let files = project.wasi.as_ref().map(|wasi| wasi.values(folder)).transpose()?;
     let bytes = pack(&project, code, faster, files.unwrap_or_default(), &home.tenant_key()?)?;
     for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
         fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
     }
-    Ok(Built { path, bytes, uncallable, missing })
+    Ok(Built { path, bytes, uncallable, missing, boards })
 }
 
 /// A module with the functions of WASI that it imports, or as it is if it imports none.
@@ -215,6 +225,13 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
         Code::In(Language::C) => {
             let (wasm, exact_memory) = c_project::compile(folder, project)?;
             Ok((wasm, linked(exact_memory)))
+        }
+        Code::In(Language::Zig) => {
+            let (wasm, exact_memory) = zig_project::compile(folder, project)?;
+            Ok((wasm, linked(exact_memory)))
+        }
+        Code::In(Language::AssemblyScript) => {
+            Ok((assembly_script_project::compile(folder, project)?, Linked::Elsewhere))
         }
         Code::Made(path) => {
             let path = folder.join(path);

@@ -28,7 +28,7 @@ const BETWEEN: &str = r#"(module
           (i32.lt_u (i32.sub (local.get $message) (i32.const 1)) (i32.const 1023))
           (i32.lt_u (i32.sub (local.get $file) (i32.const 1)) (i32.const 1023)))
       (then (local.set $start
-        (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 1024)))))
+        (i32.sub (i32.mul (memory.size) (i32.const PAGE)) (i32.const 1024)))))
     (local.set $to (local.get $start))
     (if (i32.eqz (local.get $message))
       (then
@@ -138,12 +138,14 @@ struct Found {
     types: usize,
     /// The number of functions.
     functions: usize,
+    /// The bytes of a page of memory.
+    page_bytes: u64,
 }
 
 impl Found {
     fn read(bytes: &[u8]) -> Result<Option<Self>, BinaryReaderError> {
         let mut found: Option<Self> = None;
-        let (mut fitting, mut types, mut functions) = (Vec::new(), 0, 0);
+        let (mut fitting, mut types, mut functions, mut page_bytes) = (Vec::new(), 0, 0, 65_536);
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
                 Payload::TypeSection(section) => {
@@ -162,21 +164,28 @@ impl Found {
                             && fitting.contains(&kind)
                         {
                             let function = functions as u32;
-                            found = Some(Self { item, function, kind, types, functions });
+                            found =
+                                Some(Self { item, function, kind, types, functions, page_bytes });
                         }
                         functions += 1;
                     }
                 }
                 Payload::FunctionSection(section) => functions += section.count() as usize,
+                Payload::MemorySection(section) => {
+                    for memory in section {
+                        page_bytes = 1 << memory?.page_size_log2.unwrap_or(16);
+                    }
+                }
                 _ => {}
             }
         }
-        Ok(found.map(|found| Self { functions, ..found }))
+        Ok(found.map(|found| Self { functions, page_bytes, ..found }))
     }
 
     /// The content of the code section, in which the function between is called, and comes last.
     fn code(&self, bytes: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
-        let between = wat::parse_str(BETWEEN).unwrap_or_default();
+        let between = BETWEEN.replace("PAGE", &self.page_bytes.to_string());
+        let between = wat::parse_str(between).unwrap_or_default();
         let of_module = |body: &_| calls_replaced(bytes, body, self.function, self.functions);
         let of_between = |body: &_| calls_replaced(&between, body, 0, self.function as usize);
         let mut bodies = Vec::new();

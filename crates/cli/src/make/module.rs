@@ -61,7 +61,16 @@ fn instead(module: &str, name: &str) -> &'static str {
              wasm32-wasip1"
         }
         ("env", "seed") => {
-            "AssemblyScript imports it for Math.random: declare a seed of your own, or ask the host's `random`"
+            "AssemblyScript imports it for Math.random: a project with `language = \"assemblyscript\"` has one of the \
+             device's; or pass --use seed=FUNCTION to asc"
+        }
+        (
+            "env",
+            "trace" | "console.log" | "console.debug" | "console.info" | "console.warn"
+            | "console.error",
+        ) => {
+            "AssemblyScript imports it, and a browser would bring it: a project with `language = \"assemblyscript\"` \
+             writes it to the log"
         }
         ("env", "abort") => "its type isn't that of AssemblyScript's `abort`, which is taken",
         ("env", name) if is_of_emscripten(name) => {

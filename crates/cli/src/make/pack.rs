@@ -8,7 +8,7 @@ use tenure_wire::timer::PackageTimer;
 
 use crate::make::module::Module;
 use crate::make::project_file::{ProjectFile, TimerError};
-use crate::make::refusal::{self, Names, Refusal, smaller_memory};
+use crate::make::refusal::{self, Names, Refusal, Taker, smaller_memory};
 use crate::make::wasi::TreeValue;
 use crate::make::zones::{self, ZoneNameError};
 
@@ -180,6 +180,11 @@ impl CompiledCode {
     /// The module's bytes, if it is one.
     pub fn wasm(&self) -> Option<&[u8]> {
         (self.kind == CodeKind::WebAssembly).then_some(&*self.bytes)
+    }
+
+    /// The refusal of a module by boards with some hundred kilobytes, if it passes a limit of theirs.
+    pub fn refusal_by_boards(&self) -> Option<Refusal> {
+        refusal::check_for(Taker::Board, self.wasm()?, &self.names).err()
     }
 
     /// A native binary.

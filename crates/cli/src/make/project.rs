@@ -39,6 +39,11 @@ pub enum Kind {
     /// C++, with the standard library.
     #[value(alias = "c++")]
     Cpp,
+    /// AssemblyScript.
+    #[value(name = "assemblyscript")]
+    AssemblyScript,
+    /// Zig.
+    Zig,
     /// C or C++ with the API of the 2020 Nihilo, and budgets that its programs fit into.
     Nihilo,
 }
@@ -67,6 +72,26 @@ const C: Template = &[
 const CPP: Template = &[
     ("tenure.toml", include_str!("../../templates/cpp/tenure.toml")),
     ("src/main.cpp", include_str!("../../templates/cpp/src/main.cpp")),
+    ("tests.toml", include_str!("../../templates/tests.toml")),
+    ("README.md", include_str!("../../templates/README.md")),
+    (".gitignore", include_str!("../../templates/gitignore")),
+];
+
+const ASSEMBLY_SCRIPT: Template = &[
+    ("tenure.toml", include_str!("../../templates/assemblyscript/tenure.toml")),
+    ("assembly/index.ts", include_str!("../../templates/assemblyscript/assembly/index.ts")),
+    (
+        "assembly/tsconfig.json",
+        include_str!("../../templates/assemblyscript/assembly/tsconfig.json"),
+    ),
+    ("tests.toml", include_str!("../../templates/tests.toml")),
+    ("README.md", include_str!("../../templates/README.md")),
+    (".gitignore", include_str!("../../templates/gitignore")),
+];
+
+const ZIG: Template = &[
+    ("tenure.toml", include_str!("../../templates/zig/tenure.toml")),
+    ("src/main.zig", include_str!("../../templates/zig/src/main.zig")),
     ("tests.toml", include_str!("../../templates/tests.toml")),
     ("README.md", include_str!("../../templates/README.md")),
     (".gitignore", include_str!("../../templates/gitignore")),
@@ -118,6 +143,8 @@ pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf>
         Kind::Rust => RUST,
         Kind::C => C,
         Kind::Cpp => CPP,
+        Kind::AssemblyScript => ASSEMBLY_SCRIPT,
+        Kind::Zig => ZIG,
         Kind::Nihilo => NIHILO,
     };
     let folder = write(parent, name, template, &[])?;

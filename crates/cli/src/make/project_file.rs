@@ -145,6 +145,10 @@ pub enum Language {
     /// C or C++, by clang.
     #[serde(alias = "c++", alias = "cpp")]
     C,
+    /// Zig.
+    Zig,
+    /// AssemblyScript, by asc.
+    AssemblyScript,
 }
 
 /// Where a project's code comes from.
@@ -171,13 +175,14 @@ pub enum Library {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildOptions {
-    /// The C and C++ files, relative to the project; by default all that lie in `src` and below it.
+    /// The C and C++ files, relative to the project; by default all that lie in `src` and below it. In Zig and
+    /// AssemblyScript the files that it begins with.
     pub sources: Vec<PathBuf>,
     /// Folders, relative to the project, in which C and C++ files find headers.
     pub include: Vec<PathBuf>,
     /// Definitions for C and C++ files: `NAME`, or `NAME=VALUE`.
     pub defines: Vec<String>,
-    /// Further options of clang.
+    /// Further options of clang, zig or asc.
     pub flags: Vec<String>,
     /// The library that C and C++ files are linked with.
     pub library: Library,
@@ -216,7 +221,7 @@ pub enum ProjectFileError {
     Content(PathBuf, anyhow::Error),
     /// It doesn't say where its code comes from, or says it twice.
     #[error(
-        "{FILE_NAME} says either `language` (rust, c), or `module`, the WebAssembly file that another \
+        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript), or `module`, the WebAssembly file that another \
          tool makes"
     )]
     Code,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tenure_vm::{
-    Feature, Invalid, Limit, Limits, Malformed, TranslateError, TranslateErrorKind, translate,
-};
+use tenure_package::CODE_BYTES_MAX;
+use tenure_vm::{Feature, Limit, Limits, Malformed, TranslateError, TranslateErrorKind, translate};
 use tenure_wire::printable::printable;
 use wasmparser::{Parser, Payload, TypeRef};
+
+use crate::make::proposals::{self, Proposal};
 
 /// How the author of another tool's module makes its memory smaller, by the tool.
 macro_rules! smaller_memory {
@@ -40,13 +41,42 @@ pub enum Cause {
         limit: Limit,
         /// Its own figure; the largest of all functions, where the limit is for each.
         figure: u64,
-        /// The most that devices take.
+        /// The most that is taken.
         most: u64,
+        /// By whom.
+        by: Taker,
     },
     /// It needs a feature that devices don't have.
     Feature(Feature),
+    /// It needs a proposal that devices don't have, and that the vm doesn't know by name.
+    Proposal(Proposal),
     /// It is no module, or breaks a rule.
     Broken(TranslateError),
+}
+
+/// The devices whose limits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taker {
+    /// Any device: those with megabytes take most.
+    Device,
+    /// A board with some hundred kilobytes.
+    Board,
+}
+
+impl Taker {
+    fn limits(self) -> Limits {
+        match self {
+            Self::Device => Limits { module_bytes: CODE_BYTES_MAX, ..Limits::ample() },
+            Self::Board => Limits::default(),
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Device => "a device",
+            Self::Board => "a board",
+        }
+    }
 }
 
 /// Translates the module as a device does when it is installed, so that its developer, and not its user, learns of a
@@ -55,7 +85,15 @@ pub enum Cause {
 /// # Errors
 /// [`Refusal`], with names out of `names`.
 pub fn check(code: &[u8], names: &Names) -> Result<(), Refusal> {
-    translated(code, &Limits::default()).map_err(|error| Refusal::of(code, names, error))
+    check_for(Taker::Device, code, names)
+}
+
+/// As [`check`], with the limits of these devices.
+///
+/// # Errors
+/// [`Refusal`], with names out of `names`.
+pub fn check_for(taker: Taker, code: &[u8], names: &Names) -> Result<(), Refusal> {
+    translated(code, &taker.limits()).map_err(|error| Refusal::by(taker, code, names, error))
 }
 
 fn translated(code: &[u8], limits: &Limits) -> Result<(), TranslateError> {
@@ -65,11 +103,15 @@ fn translated(code: &[u8], limits: &Limits) -> Result<(), TranslateError> {
 impl Refusal {
     /// The refusal of a module that can't be translated within the limits of devices.
     pub fn of(code: &[u8], names: &Names, error: TranslateError) -> Self {
-        let most = &Limits::default();
+        Self::by(Taker::Device, code, names, error)
+    }
+
+    fn by(by: Taker, code: &[u8], names: &Names, error: TranslateError) -> Self {
+        let most = &by.limits();
         let TranslateErrorKind::Limit(limit) = error.kind else {
             let cause = match error.kind {
                 TranslateErrorKind::Unsupported(feature) => Cause::Feature(feature),
-                _ => Cause::Broken(error),
+                _ => proposals::needed(code).map_or(Cause::Broken(error), Cause::Proposal),
             };
             return Self { function: function_at(code, names, error.offset), cause };
         };
@@ -88,7 +130,7 @@ impl Refusal {
             }
         }
         let function = is_of_function(limit).then(|| function_at(code, names, worst.offset));
-        let cause = Cause::Limit { limit, figure: taken, most: figure(most, limit) };
+        let cause = Cause::Limit { limit, figure: taken, most: figure(most, limit), by };
         Self { function: function.flatten(), cause }
     }
 }
@@ -170,13 +212,16 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let function = self.function.as_deref().unwrap_or("the module");
         match self.cause {
-            Cause::Limit { limit, figure, most } => {
+            Cause::Limit { limit, figure, most, by } => {
                 let (does, unit, way_out) = words(limit);
-                let (figure, most) = (grouped(figure), grouped(most));
-                write!(f, "{function} {does} {figure}{unit}, and a device takes {most}; {way_out}")
+                let (figure, most, taker) = (grouped(figure), grouped(most), by.in_words());
+                write!(f, "{function} {does} {figure}{unit}, and {taker} takes {most}; {way_out}")
             }
             Cause::Feature(feature) => {
                 write!(f, "{function} needs {feature}, which no device has; {}", without(feature))
+            }
+            Cause::Proposal(Proposal { name, without, .. }) => {
+                write!(f, "{function} needs {name}, which no device has; {without}")
             }
             Cause::Broken(error) => match error.kind {
                 TranslateErrorKind::Malformed(Malformed::Opcode) => write!(
@@ -184,9 +229,6 @@ impl fmt::Display for Refusal {
                     "{function} has an instruction that no device knows ({error}); tell the compiler to \
                      keep to WebAssembly 2.0 (clang: -mcpu=mvp, rustc: -Ctarget-cpu=mvp)"
                 ),
-                TranslateErrorKind::Invalid(Invalid::MultipleMemories) => {
-                    write!(f, "the module has several memories, and a device gives it one")
-                }
                 _ => write!(f, "{function} is not valid WebAssembly: {error}"),
             },
         }
@@ -197,8 +239,8 @@ impl std::error::Error for Refusal {}
 
 /// The use that passes the limit, the figure's unit, and the way out.
 fn words(limit: Limit) -> (&'static str, &'static str, &'static str) {
-    const LESS_CODE: &str = "leave out what isn't used (-Wl,--gc-sections, lto = true), and build for size (-Os, \
-                             opt-level = \"s\")";
+    const LESS_CODE: &str = "leave out what isn't used (-Wl,--gc-sections, lto = true; Go: build by \
+                             TinyGo), and build for size (-Os, opt-level = \"s\")";
     const SPLIT: &str = "split it into several, and build for size, with less inlining (-Os -fno-inline, opt-level = \
                          \"s\")";
     match limit {
@@ -284,9 +326,13 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
+        refusal_by(Taker::Device, text)
+    }
+
+    fn refusal_by(taker: Taker, text: &str) -> String {
         let module = wat::parse_str(text).unwrap();
         let names = Names::from([(0, "deep".to_owned())]);
-        check(&module, &names).unwrap_err().to_string()
+        check_for(taker, &module, &names).unwrap_err().to_string()
     }
 
     /// A module whose second function nests more deeply than the first that is too deep.
@@ -297,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_worst_function_is_named_with_its_figure_and_the_limit() {
-        let most = u64::from(Limits::default().nesting);
+        let most = u64::from(Limits::ample().nesting);
         let deep = most as usize + 44;
         assert!(
             check(&wat::parse_str(nested(most as usize - 1, 1)).unwrap(), &Names::new()).is_ok()
@@ -305,7 +351,7 @@ mod tests {
         let text = refusal(&nested(deep, 3));
         let expected = format!(
             "`deep` nests its blocks {} deep, and a device takes {}; ",
-            deep + 1,
+            grouped(deep as u64 + 1),
             grouped(most)
         );
         assert!(text.starts_with(&expected), "{text}");
@@ -315,26 +361,46 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_of_a_module_is_named_with_its_figure() {
+    fn each_limit_of_a_module_is_named_with_its_figure_and_what_boards_refuse_larger_devices_take()
+    {
         let many = |count: usize, part: &str| format!("(module {})", part.repeat(count));
         for (module, words) in [
             (
                 many(300, "(global i32 (i32.const 0))"),
-                "300 global variables of WebAssembly, and a device takes 256",
+                "300 global variables of WebAssembly, and a board takes 256",
             ),
-            (many(5, "(table 1 funcref)"), "has 5 tables, and a device takes 4"),
-            (many(4_097, "(func)"), "has 4,097 functions, and a device takes 4,096"),
+            (many(5, "(table 1 funcref)"), "has 5 tables, and a board takes 4"),
+            (many(4_097, "(func)"), "has 4,097 functions, and a board takes 4,096"),
             (
                 "(module (memory 257))".to_owned(),
-                "the module begins with 16,842,752 bytes of memory, and a device takes 16,777,216; give it a smaller stack",
+                "the module begins with 16,842,752 bytes of memory, and a board takes 16,777,216; give it a smaller stack",
             ),
             (
                 "(module (table 5000 funcref))".to_owned(),
-                "has a table with 5,000 functions that are called by pointers, and a device takes 4,096",
+                "has a table with 5,000 functions that are called by pointers, and a board takes 4,096",
             ),
             (
                 format!("(module (func (local {})))", "i32 ".repeat(1_100)),
-                "`deep` has 1,100 parameters and local variables, and a device takes 1,024",
+                "`deep` has 1,100 parameters and local variables, and a board takes 1,024",
+            ),
+            (nested(600, 1), "`deep` nests its blocks 601 deep, and a board takes 512"),
+        ] {
+            let text = refusal_by(Taker::Board, &module);
+            assert!(text.contains(words), "{text}");
+            assert_eq!(check(&wat::parse_str(&module).unwrap(), &Names::new()), Ok(()), "{words}");
+        }
+        for (module, words) in [
+            (
+                many(65, "(table 1 funcref)"),
+                "the module has 65 tables, and a device takes 64; link it without those",
+            ),
+            (
+                "(module (table 70000 funcref))".to_owned(),
+                "has a table with 70,000 functions that are called by pointers, and a device takes 65,536",
+            ),
+            (
+                format!("(module (func (local {})))", "i32 ".repeat(5_000)),
+                "`deep` has 5,000 parameters and local variables, and a device takes 4,096; split it",
             ),
         ] {
             let text = refusal(&module);

@@ -20,6 +20,8 @@ macro_rules! files {
 }
 
 files! {
+    "assemblyscript/tenure.ts",
+    "assemblyscript/tenure/generated/host.ts",
     "c/include/api.h",
     "c/include/assert.h",
     "c/include/cassert",
@@ -71,6 +73,10 @@ files! {
     "rust/src/status.rs",
     "rust/src/timers.rs",
     "rust/src/tree.rs",
+    "zig/generated/host.zig",
+    "zig/heap.zig",
+    "zig/panic.zig",
+    "zig/tenure.zig",
 }
 
 /// Brings the copy in `project` up to date; what is current keeps its time, so that nothing is
@@ -130,8 +136,9 @@ mod tests {
     fn every_file_of_the_sdk_is_carried() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
         let mut missing = Vec::new();
-        let mut folders =
-            vec!["c/include".to_owned(), "c/src".into(), "c/standard".into(), "rust/src".into()];
+        let folders = ["c/include", "c/src", "c/standard", "rust/src", "assemblyscript", "zig"]
+            .map(String::from);
+        let mut folders = folders.to_vec();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(root.join(&folder)).unwrap() {
                 let entry = entry.unwrap();

@@ -20,6 +20,7 @@ use tenure_wire::control::LogLine;
 use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 
 use crate::make::module::{Module, ModuleError};
+use crate::make::source_map::{self, LineMap};
 use crate::make::wasi::Moved;
 use crate::terminal::trace::{Place, SourceLine};
 
@@ -51,6 +52,24 @@ pub struct Symbols {
     lines: Option<addr2line::Context<Section>>,
     /// Where the code was before it was linked with WASI's functions, if it was.
     moved: Option<Moved>,
+    /// The lines by a source map, where there is no DWARF.
+    mapped: Option<Mapped>,
+}
+
+/// A source map, and what is needed to use it: the package's code, and the module that the map is of.
+struct Mapped {
+    map: LineMap,
+    code: Vec<u8>,
+    module: Vec<u8>,
+}
+
+impl Mapped {
+    /// The line of the instruction at this offset of the package's code.
+    fn line_at(&self, offset: u32) -> Option<SourceLine> {
+        let offset = source_map::original(&self.code, &self.module, offset)?;
+        let (file, line) = self.map.line_at(offset)?;
+        Some(SourceLine { function: None, file: file.into(), line })
+    }
 }
 
 type Section = EndianArcSlice<LittleEndian>;
@@ -89,10 +108,10 @@ impl Symbols {
     /// See [`SymbolError`].
     pub fn of(package: &Package<'_>, debug: Option<&[u8]>) -> Result<Self, SymbolError> {
         let code = package.code(CodeKind::WebAssembly).ok_or(SymbolError::NoModule)?;
-        let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::default())?;
+        let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::ample())?;
         let mut sections = Sections::read(code)?;
         let code_at = sections.code_at;
-        let (mut lines, mut moved) = (None, None);
+        let (mut lines, mut moved, mut mapped) = (None, None, None);
         if let Some(debug) = debug {
             if Module::read(debug)?.code != code {
                 return Err(SymbolError::OtherBuild);
@@ -101,8 +120,11 @@ impl Symbols {
             lines = Some(sections.dwarf(debug)?);
             let places = sections.custom.get(Moved::SECTION).cloned();
             moved = places.and_then(|range| debug.get(range)).map(Moved::from_bytes);
+            let text = sections.custom.get(LineMap::SECTION).cloned();
+            let map = text.and_then(|range| LineMap::from_json(debug.get(range)?).ok());
+            mapped = map.map(|map| Mapped { map, code: code.to_vec(), module: debug.to_vec() });
         }
-        Ok(Self { map, names: sections.names, code_at, lines, moved })
+        Ok(Self { map, names: sections.names, code_at, lines, moved, mapped })
     }
 
     /// As [`Self::of`], with the debug module that lies beside the package, if one does.
@@ -137,6 +159,9 @@ impl Symbols {
             true => site.offset,
             false => self.map.module_offset(site.function, site.offset)?,
         };
+        if let Some(mapped) = &self.mapped {
+            return Some(mapped.line_at(in_module).into_iter().collect());
+        }
         let address = u64::from(in_module.checked_sub(self.code_at)?);
         let address = match &self.moved {
             Some(moved) => moved.original(address)?,

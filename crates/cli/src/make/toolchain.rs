@@ -248,7 +248,8 @@ impl Sysroot {
 }
 
 impl Linker {
-    fn find() -> Option<Self> {
+    /// Looks for one; one that makes exact memories is preferred.
+    pub(crate) fn find() -> Option<Self> {
         let numbered = CLANG_VERSIONS.rev().map(|version| format!("wasm-ld-{version}"));
         let mut linkers = std::iter::once("wasm-ld".to_owned())
             .chain(numbered)
@@ -323,6 +324,11 @@ fn compiled_libraries(rust: &Rust, target: &str, folder: &Path) -> Option<PathBu
     cargo.arg("--quiet").current_dir(&project).env("CARGO_TARGET_DIR", &products);
     let is_built = cargo.status().is_ok_and(|status| status.success());
     is_built.then(|| products.join(target).join("release/deps"))
+}
+
+/// Whether the active Rust has the libraries for `target`.
+pub(crate) fn has_rust_target(target: &str) -> bool {
+    libraries_for(target).is_some()
 }
 
 /// Where the active Rust keeps what it has compiled for `target`, if it has.

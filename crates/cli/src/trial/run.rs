@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{Durability, UdpLink};
 use tenure_node::{Config, Door as _, Wake};
 use tenure_package::Package;
+use tenure_vm::Limits;
 use tenure_wire::Name;
 
 use crate::device::process::{Running, open_flash, roomy_kernel};
@@ -60,6 +61,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let flash = open_flash(folder.path(), Durability::ProcessKill)?;
     let mut config = Config::new(here()?, keys.owner());
     config.kernel = roomy_kernel();
+    config.module = Limits::ample();
     config.rpc = tenure_rpc::Config::large();
     let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
     let mut device = Running::start(config, flash, link, &home, folder.path(), None)?;

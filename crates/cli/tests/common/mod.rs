@@ -94,3 +94,23 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// Zig's compiler: the one that `tenure toolchain` has installed, or another of this computer.
+pub(crate) fn zig() -> Option<Command> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
+    let folder = named("TENURE_TOOLCHAINS").or_else(|| Some(data?.join("tenure/toolchains")));
+    let installed = folder.map(|folder| Command::new(folder.join("zig-0.17.1/ziglang/zig")));
+    let of_python = || {
+        let mut command = Command::new("python3");
+        command.args(["-m", "ziglang"]);
+        command
+    };
+    let candidates = installed.into_iter().chain([Command::new("zig"), of_python()]);
+    candidates.into_iter().find_map(|mut command| {
+        let works = command.arg("version").output().is_ok_and(|output| output.status.success());
+        let mut again = Command::new(command.get_program());
+        again.args(command.get_args().filter(|word| *word != "version"));
+        works.then_some(again)
+    })
+}

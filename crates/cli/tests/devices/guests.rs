@@ -45,6 +45,13 @@ pub(crate) fn package_for(name: &str, kind: &str) -> String {
     folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()
 }
 
+/// Where the package of the example `weather` in that language stands.
+pub(crate) fn weather(language: &str) -> String {
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/weather").join(language);
+    build_once(&source, "weather", "")
+}
+
 /// Where the package of the native machine that breaks every rule stands.
 pub(crate) fn renegade() -> String {
     static BUILT: OnceLock<String> = OnceLock::new();

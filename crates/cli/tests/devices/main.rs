@@ -21,6 +21,7 @@ mod guests;
 mod harness;
 mod hub;
 mod kill;
+mod languages;
 mod leaf;
 mod leases;
 mod mesh;

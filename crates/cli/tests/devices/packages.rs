@@ -97,13 +97,24 @@ fn hostile_wasm_in_a_signed_package_is_refused_by_the_device() {
         section(1, &[0xFF, 0xFF, 0xFF, 0xFF, 0x03]),
         [&magic[..], &[1, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]].concat(),
         [section(1, &[1, 0x60, 0, 0]), vec![2, 9, 1, 1, b'x', 3, b'f', b'o', b'e', 0, 0]].concat(),
-        // A memory of 65536 pages.
-        section(5, &[1, 0, 0x80, 0x80, 0x04]),
+        // A memory of 65,537 pages, one more than 32 bits address.
+        section(5, &[1, 0, 0x81, 0x80, 0x04]),
     ];
     for code in cases {
         let error = complaint(&user, &device, &signed(&user, code.clone()));
         assert!(error.starts_with("refused: its wasm: "), "{code:02x?}: {error}");
     }
+    // One of 65,536 is valid, and has nothing within a budget of less.
+    let module = wat::parse_str("(module (memory 65536) (func (export \"entry\")))").unwrap();
+    std::fs::write(user.path("large.tenure"), signed(&user, module)).unwrap();
+    let place = ["--device", &device.address];
+    user.ok(&[&["install", "large.tenure", "--grant", "all"], &place[..]].concat());
+    user.error(&[&["call", "hostile", "entry"], &place[..]].concat());
+    let list = user.json(&[&["list"], &place[..]].concat());
+    let machines = list["machines"].as_array().unwrap();
+    let hostile = machines.iter().find(|machine| machine["name"] == "hostile").unwrap();
+    assert_eq!(hostile["memory_bytes"], 0, "{hostile}");
+    user.ok(&[&["remove", "hostile"], &place[..]].concat());
     still_counts(&user, &device);
 }
 

@@ -15,6 +15,7 @@ use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Hub, Owner, Parts};
 use tenure_protocols::plug_in::Registry;
 use tenure_replay::Tape;
+use tenure_vm::Limits;
 use tenure_wire::{Address, Label, LabelError, Name, PublicKey, TopicPattern};
 
 use super::{Arguments, FLASH, SETTINGS, roomy_kernel};
@@ -92,6 +93,7 @@ impl Start {
         let settings = &self.settings;
         let mut config = Config::new(settings.name.parse()?, owner_in(settings)?);
         config.kernel = roomy_kernel();
+        config.module = Limits::ample();
         config.kernel.policy = settings.policy.parse()?;
         config.kernel.swap_bytes_max = settings.swap_bytes.unwrap_or(0);
         if let Some(bytes) = settings.memory_bytes {

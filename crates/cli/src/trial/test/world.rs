@@ -10,6 +10,7 @@ use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{Config, Door as _, Input, Moment, Node, Parts, Wake};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
+use tenure_vm::Limits;
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::host_call::HostError;
@@ -176,6 +177,7 @@ impl World {
         let index = self.devices.len();
         let mut config = Config::new(name.clone(), self.keys.owner());
         config.kernel = roomy_kernel();
+        config.module = Limits::ample();
         config.rpc = tenure_rpc::Config::large();
         config.reaches = true;
         config.hub = Some(tenure_node::Hub { address: HUB, key: None });

@@ -1,0 +1,182 @@
+//! Compilers that come from registries of packages: which version, where Tenure keeps it, and which one is used.
+//!
+//! Each lies in a folder of its own with its version in the name, complete from the moment that it has that name.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// The folder for compilers, instead of `tenure/toolchains` in the user's folder of data (XDG).
+const FOLDER_VARIABLE: &str = "TENURE_TOOLCHAINS";
+
+/// A compiler that a registry has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegistryTool {
+    /// npm's `assemblyscript`.
+    AssemblyScript,
+    /// PyPI's `ziglang`.
+    Zig,
+}
+
+impl RegistryTool {
+    /// Its language, as commands take it.
+    pub(crate) fn language(self) -> &'static str {
+        match self {
+            Self::AssemblyScript => "assemblyscript",
+            Self::Zig => "zig",
+        }
+    }
+
+    /// The version that the SDK is tested with.
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::AssemblyScript => "0.28.20",
+            Self::Zig => "0.17.1",
+        }
+    }
+
+    /// The compiler below the folder of its installation.
+    fn program(self) -> &'static str {
+        match self {
+            Self::AssemblyScript => "node_modules/assemblyscript/bin/asc.js",
+            Self::Zig => "ziglang/zig",
+        }
+    }
+
+    /// Where it is once it is installed.
+    ///
+    /// # Errors
+    /// The environment names no folder.
+    pub(crate) fn place(self) -> anyhow::Result<PathBuf> {
+        Ok(folder()?.join(format!("{}-{}", self.language(), self.version())))
+    }
+
+    /// The one that Tenure has installed.
+    pub(crate) fn installed(self) -> Option<PathBuf> {
+        let program = self.place().ok()?.join(self.program());
+        program.is_file().then_some(program)
+    }
+
+    /// Installs it, by the client of its registry.
+    ///
+    /// # Errors
+    /// The client isn't there or fails, or the folder can't be written.
+    pub(crate) fn install(self) -> anyhow::Result<PathBuf> {
+        let place = self.place()?;
+        if let Some(program) = self.installed() {
+            return Ok(program);
+        }
+        let parent = folder()?;
+        std::fs::create_dir_all(&parent)
+            .with_context(|| format!("can't make {}", parent.display()))?;
+        let draft = tempfile::tempdir_in(&parent)
+            .with_context(|| format!("can't write to {}", parent.display()))?;
+        let mut client = self.client(draft.path());
+        let name = client.get_program().to_string_lossy().into_owned();
+        let status = client.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status =
+            status.with_context(|| format!("can't run {name}; {}", self.prerequisite()))?;
+        if !status.success() {
+            bail!("{name} can't fetch it; see what it says above ({})", self.prerequisite());
+        }
+        if !draft.path().join(self.program()).is_file() {
+            bail!("{name} fetched no {}", self.program());
+        }
+        let moved = std::fs::rename(draft.path(), &place);
+        // Another command may have been faster.
+        if self.installed().is_none() {
+            moved.with_context(|| format!("can't write {}", place.display()))?;
+        }
+        Ok(place.join(self.program()))
+    }
+
+    /// The command that fetches it into `folder`.
+    fn client(self, folder: &Path) -> Command {
+        let mut command;
+        match self {
+            Self::AssemblyScript => {
+                command = Command::new("npm");
+                command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]);
+                command.args(["--loglevel=error", "--prefix"]).arg(folder);
+                command.arg(format!("assemblyscript@{}", self.version()));
+            }
+            Self::Zig => {
+                command = Command::new("python3");
+                command.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
+                command.args(["--root-user-action=ignore", "--only-binary=:all:", "--target"]);
+                command.arg(folder).arg(format!("ziglang=={}", self.version()));
+            }
+        }
+        command
+    }
+
+    /// The way to its client.
+    fn prerequisite(self) -> &'static str {
+        match self {
+            Self::AssemblyScript => {
+                "it needs Node.js and npm; on Debian run: apt-get install nodejs npm"
+            }
+            Self::Zig => "it needs Python with pip; on Debian run: apt-get install python3-pip",
+        }
+    }
+}
+
+/// The folder for compilers.
+fn folder() -> anyhow::Result<PathBuf> {
+    let named = |name: &str| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    if let Some(folder) = named(FOLDER_VARIABLE) {
+        return Ok(folder);
+    }
+    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
+    let data =
+        data.with_context(|| format!("no place for compilers is known: set {FOLDER_VARIABLE}"))?;
+    Ok(data.join("tenure/toolchains"))
+}
+
+/// AssemblyScript's compiler: the project's own, else Tenure's, else the one of this computer.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn asc(project: &Path) -> anyhow::Result<Command> {
+    let own = project.join(RegistryTool::AssemblyScript.program());
+    let own = own.is_file().then(|| std::path::absolute(own)).transpose()?;
+    if let Some(script) = own.or_else(|| RegistryTool::AssemblyScript.installed()) {
+        let mut node = Command::new("node");
+        node.arg(script);
+        return Ok(node);
+    }
+    if runs(Command::new("asc").arg("--version")) {
+        return Ok(Command::new("asc"));
+    }
+    bail!("there is no AssemblyScript here; run: tenure toolchain install assemblyscript")
+}
+
+/// Zig's compiler: Tenure's, else the one of this computer. Zig changes from version to version, so the one that the SDK is
+/// tested with goes before others.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn zig() -> anyhow::Result<Command> {
+    if let Some(program) = RegistryTool::Zig.installed() {
+        return Ok(Command::new(program));
+    }
+    if runs(Command::new("zig").arg("version")) {
+        return Ok(Command::new("zig"));
+    }
+    let python = || {
+        let mut command = Command::new("python3");
+        command.args(["-m", "ziglang"]);
+        command
+    };
+    if runs(python().arg("version")) {
+        return Ok(python());
+    }
+    bail!("there is no Zig here; run: tenure toolchain install zig")
+}
+
+fn runs(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
