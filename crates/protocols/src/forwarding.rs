@@ -69,6 +69,8 @@ const LATE_TIMES: u32 = 4;
 const PAUSE_FIRST_US: u32 = 8_000;
 const PAUSE_MAX_US: u32 = 160_000;
 const PAUSE_MIN_US: u32 = 2_000;
+/// Turns are taken no further ahead: the air may be free again before.
+const TURNS_WITHIN: Duration = Duration::from_secs(1);
 /// A datagram that a neighbour has no room for is given to it again after this.
 #[cfg(feature = "crowds")]
 const BUSY_PAUSE: Duration = Duration::from_millis(150);
@@ -369,13 +371,16 @@ impl Pace {
         }
     }
 
-    /// When the next datagram's turn is, which is taken.
-    fn turn(&mut self, now: Instant, random: &mut Random) -> Instant {
-        let turn = self.clear_at.max(now);
+    /// When the next datagram's turn is.
+    fn next_turn(&self, now: Instant) -> Instant {
+        self.clear_at.max(now)
+    }
+
+    /// Takes that turn: the one after it comes later.
+    fn take_turn(&mut self, turn: Instant, random: &mut Random) {
         if self.pause_us >= PAUSE_MIN_US {
             self.clear_at = turn + random.around(Duration::from_micros(self.pause_us.into()));
         }
-        turn
     }
 
     fn slow_down(&mut self, now: Instant) {
@@ -629,19 +634,26 @@ impl Forwarding {
         if !IN_CROWDS || core::mem::take(&mut self.under_way[at].has_turn) {
             return true;
         }
-        let turn = self.pace.turn(now, context.random());
-        if turn <= now {
-            return true;
-        }
-        let parcel = &mut self.under_way[at];
-        if turn.since(parcel.taken_at) < self.config.stranded_max {
-            parcel.has_turn = true;
-            parcel.state = State::Stranded { again: turn };
-        } else {
+        let turn = self.pace.next_turn(now);
+        let is_late = turn.since(self.under_way[at].taken_at) >= self.config.stranded_max;
+        // What is given up, or waits for its turn to come nearer, takes none of what comes after it.
+        if turn > now && is_late {
             self.counters.full += 1;
             self.under_way.swap_remove(at);
+            return false;
         }
-        false
+        if turn.since(now) > TURNS_WITHIN {
+            let again = now + context.random().around(TURNS_WITHIN / 2);
+            self.under_way[at].state = State::Stranded { again };
+            return false;
+        }
+        self.pace.take_turn(turn, context.random());
+        if turn > now {
+            let parcel = &mut self.under_way[at];
+            parcel.has_turn = true;
+            parcel.state = State::Stranded { again: turn };
+        }
+        turn <= now
     }
 
     fn ask_again(&mut self, at: usize, context: &mut Context<'_, Self>) {
@@ -845,8 +857,13 @@ impl Handles<Busy> for Forwarding {
             parcel.datagram.hop == hop && matches!(parcel.state, State::Sent { to, .. } if to == by)
         };
         let Some(at) = self.under_way.iter().position(waits) else { return };
-        self.watch.not_taken(by, hop);
-        self.pace.slow_down(context.now());
+        // One that never has room doesn't set the pace of what goes elsewhere.
+        if !self.watch.suspects(by) {
+            self.pace.slow_down(context.now());
+        }
+        if let Some(rating) = self.watch.refused(by, hop, context.now()) {
+            self.tell_rating(rating, context);
+        }
         let pause = context.random().around(BUSY_PAUSE);
         self.strand(at, pause, context);
         self.arm(context);

@@ -88,7 +88,9 @@ enum Kind {
 /// Runs a scenario with many seeds.
 fn run_scenario(path: &std::path::Path, seeds: std::ops::Range<u64>, is_json: bool) -> ExitCode {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
-    let scenario = text.and_then(|it| Scenario::parse(&it).map_err(|error| error.to_string()));
+    let folder = path.parent().unwrap_or(std::path::Path::new(""));
+    let scenario =
+        text.and_then(|it| Scenario::parse_in(&it, folder).map_err(|error| error.to_string()));
     let done = scenario.and_then(|scenario| {
         let options = Options { watches_loops: true, watches_ways: true, ..Options::default() };
         let progress = |seed: u64, metrics: &Metrics| {

@@ -12,28 +12,33 @@ mod layout;
 mod liar;
 mod many;
 mod measure;
+mod motion;
 mod occupant;
 mod options;
 mod participant;
 mod playback;
+mod recovery;
 mod report;
 mod scenario;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod wall_map;
 mod world;
 
 pub use fleet::DeviceFigures;
 pub use many::{Figure, run_many};
 pub use measure::{FigureRange, GivenUp, Metrics, Second};
+pub use motion::{Motion, MotionFormat, MotionPlan};
 pub use options::{Defect, Options};
 pub use playback::Playback;
 pub use scenario::{
     Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,
-    Figured, HopRepair, LiarPlan, Lie, LinkPlan, Movement, NODES_MAX, PlugInPlan, Protocols,
+    Figured, Files, HopRepair, LiarPlan, Lie, LinkPlan, Movement, NODES_MAX, PlugInPlan, Protocols,
     Replayer, Router, SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
+pub use wall_map::WallMap;
 pub use world::Outcome;
 
 use world::World;

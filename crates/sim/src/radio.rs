@@ -15,15 +15,17 @@ mod ground;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod walls;
 
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) use plan::SetLink;
 pub use plan::{Bursts, Loss, RadioPlan};
+pub use walls::Wall;
 
 use ground::Ground;
 
-pub(crate) use ground::Spot;
+pub(crate) use ground::{Spot, stretch};
 use tenure_hal::simulated::Random;
 
 /// The number of a station.
@@ -119,9 +121,9 @@ struct State {
 }
 
 impl Medium {
-    /// A medium without stations.
-    pub(crate) fn new(plan: RadioPlan, random: Random) -> Self {
-        let ground = Ground::new(&plan);
+    /// A medium with walls and without stations.
+    pub(crate) fn new(plan: RadioPlan, walls: Vec<Wall>, random: Random) -> Self {
+        let ground = Ground::new(&plan, walls);
         let counts = AirCounts::default();
         Self { plan, ground, stations: Vec::new(), random, counts, turns: BTreeMap::new() }
     }
@@ -166,7 +168,8 @@ impl Medium {
                 continue;
             }
             let near = self.ground.neighbours(station).iter().map(|neighbour| neighbour.station);
-            next.extend(near.filter(|other| self.reaches(station, *other)));
+            let is_on = |other: &Station| !self.stations[*other as usize].is_off;
+            next.extend(near.filter(|other| is_on(other) && self.reaches(station, *other)));
         }
         false
     }

@@ -53,7 +53,9 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let path = &arguments.scenario;
     let text =
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let mut scenario = Scenario::parse(&text).with_context(|| format!("in {}", path.display()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut scenario =
+        Scenario::parse_in(&text, folder).with_context(|| format!("in {}", path.display()))?;
     scenario.seed = arguments.seed.unwrap_or(scenario.seed);
     let options = Options {
         watches_loops: scenario.topology.nodes() <= WATCHED_NODES_MAX,

@@ -222,10 +222,15 @@ fn datagrams_wait_for_each_other_while_neighbours_are_late_and_no_longer() {
     let at = Instant::from_millis;
     let [quick, late] = [5, 80].map(Duration::from_millis);
     (0..100).for_each(|count| pace.learn(quick, at(count)));
-    assert_eq!([0; 2].map(|_| pace.turn(at(100), &mut random)), [at(100); 2]);
+    let mut turn = |pace: &mut Pace, now| {
+        let turn = pace.next_turn(now);
+        pace.take_turn(turn, &mut random);
+        turn
+    };
+    assert_eq!([0; 2].map(|_| turn(&mut pace, at(100))), [at(100); 2]);
     (0..40).for_each(|count| pace.learn(late, at(1_000 + 100 * count)));
     assert_eq!(pace.pause_us, PAUSE_MAX_US);
-    let turns = [0; 3].map(|_| pace.turn(at(5_000), &mut random));
+    let turns = [0; 3].map(|_| turn(&mut pace, at(5_000)));
     assert_eq!(turns[0], at(5_000));
     assert!(
         turns[1] >= at(5_120) && turns[2] >= turns[1] + Duration::from_millis(120),
@@ -295,6 +300,37 @@ impl Handles<Said> for Hole {
     fn handle(&mut self, _: Said, _: Reception<'_>, _: &mut Context<'_, Self>) {}
 }
 
+/// A node that has no room for anything, ever.
+#[derive(Debug)]
+struct Full;
+
+#[derive(Serialize, Deserialize)]
+struct Refused(Datagram);
+#[derive(Serialize, Deserialize)]
+struct Refusal(Busy);
+
+tenure_mesh::protocol! {
+    Full = 2, "full";
+    messages { Refused = 1, Refusal = 4 }
+}
+
+impl Protocol for Full {}
+
+impl Handles<Refused> for Full {
+    fn handle(
+        &mut self,
+        Refused(Datagram { hop, .. }): Refused,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        context.send(reception.from, &Refusal(Busy { hop }));
+    }
+}
+
+impl Handles<Refusal> for Full {
+    fn handle(&mut self, _: Refusal, _: Reception<'_>, _: &mut Context<'_, Self>) {}
+}
+
 /// Sends a datagram from 0 to 2 each quarter of a second.
 fn send_for(network: &mut Network, seconds: u32) {
     for _ in 0..seconds * 4 {
@@ -359,4 +395,53 @@ fn word_that_nobody_asked_for_proves_nothing() {
         network.run(Duration::from_millis(250));
     }
     assert_eq!(ratings(&network).first(), Some(&(id(1), false)));
+}
+
+/// Nodes 0, 1 and 2 in a line, and 3 that leads around 1, which has no room.
+fn full_between() -> Network {
+    let mut network = line(4, 0);
+    network.link(0, 3, 0);
+    network.link(3, 2, 0);
+    network.stacks[1].start(network.now, Full);
+    network
+}
+
+#[test]
+fn a_next_hop_that_never_has_room_is_told_to_the_router_before_a_datagram_is_given_up() {
+    let mut network = full_between();
+    send(&mut network, 0, 2, b"patient");
+    network.run(Duration::from_secs(5));
+    assert_eq!(ratings(&network), [(id(1), false)]);
+    let around = |router: &mut FixedRouter, _: &mut Context<'_, FixedRouter>| {
+        router.ways.insert(id(2), id(3));
+    };
+    network.stacks[0].act::<FixedRouter, _>(network.now, around);
+    network.run(Duration::from_secs(1));
+    assert_eq!(arrivals(&mut network, 2), [(id(0), b"patient".to_vec())]);
+    // It is tried after a while, and passes on again.
+    network.stacks[1].start(network.now, Forwarding::new(Config::default()));
+    send_for(&mut network, 60);
+    assert_eq!(ratings(&network).last(), Some(&(id(1), true)));
+}
+
+#[test]
+fn a_neighbour_that_is_busy_for_ever_does_not_slow_down_what_goes_elsewhere() {
+    let mut network = full_between();
+    let elsewhere = |network: &mut Network| {
+        for _ in 0..40 {
+            send(network, 0, 2, b"to who is busy");
+            send(network, 0, 3, b"elsewhere");
+            network.run(Duration::from_millis(250));
+        }
+        let forwarding = network.stacks[0].protocol::<Forwarding>().expect("it runs");
+        let pause_us = forwarding.pace.pause_us;
+        (arrivals(network, 3).len(), pause_us)
+    };
+    let around = |router: &mut FixedRouter, _: &mut Context<'_, FixedRouter>| {
+        router.ways.insert(id(3), id(3));
+    };
+    network.stacks[0].act::<FixedRouter, _>(network.now, around);
+    elsewhere(&mut network);
+    let (arrived, pause_us) = elsewhere(&mut network);
+    assert!(arrived >= 39 && pause_us < PAUSE_MIN_US, "{arrived} of 40, pause {pause_us} us");
 }

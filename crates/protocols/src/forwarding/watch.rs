@@ -12,7 +12,7 @@
 //! A next hop is suspected if at least three of the last eight watched datagrams and two fifths of them came no
 //! further; a router that hears so goes around it where it can. It isn't any more once four in a row came further:
 //! of those that had no other way, or of empty ones that are sent through it after a while, which grows each time
-//! that they don't.
+//! that they don't. One that has had no room for four seconds, whatever it was given, is suspected as well.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -34,6 +34,11 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(8);
 /// How long after the first suspicion a next hop is tried with an empty datagram; it doubles so often at most.
 const TRIED_AFTER: Duration = Duration::from_secs(20);
 const DOUBLINGS_MAX: u32 = 4;
+/// A next hop that takes nothing for so long, and says each time that it has no room, is none either.
+#[cfg(feature = "crowds")]
+const REFUSES_FOR: Duration = Duration::from_secs(4);
+#[cfg(feature = "crowds")]
+const REFUSALS_MIN: u32 = 8;
 /// So many of the last eight must be missing, and such a part of them.
 const MISSES_MIN: u32 = 3;
 /// So many in a row that came show that a next hop passes on.
@@ -68,6 +73,9 @@ struct Hop {
     /// When it is tried again, if it is suspected, and how often it was.
     try_at: Option<Instant>,
     doublings: u32,
+    /// Since when it has had no room for anything, and how often it said so.
+    #[cfg(feature = "crowds")]
+    refused: Option<(Instant, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,10 +128,39 @@ impl Watch {
         if !IS_ON {
             return;
         }
-        let watched = self.hops.iter_mut().filter(|known| known.neighbour == neighbour);
-        for watched in watched.flat_map(|known| &mut known.watched).filter(|it| it.hop == hop) {
+        let known = self.hops.iter_mut().find(|known| known.neighbour == neighbour);
+        let Some(known) = known else { return };
+        #[cfg(feature = "crowds")]
+        (known.refused = None);
+        for watched in known.watched.iter_mut().filter(|it| it.hop == hop) {
             (watched.is_taken, watched.until) = (true, now + PATIENCE);
         }
+    }
+
+    /// The neighbour had no room for it; returns what is to be told of one that never has.
+    #[cfg(feature = "crowds")]
+    pub(super) fn refused(&mut self, neighbour: NodeId, hop: u16, now: Instant) -> Option<Rating> {
+        self.not_taken(neighbour, hop);
+        if !IS_ON {
+            return None;
+        }
+        let at = self.place(neighbour, now);
+        let known = &mut self.hops[at];
+        let (since, times) = known.refused.get_or_insert((now, 0));
+        *times += 1;
+        if now.since(*since) < REFUSES_FOR || *times < REFUSALS_MIN {
+            return None;
+        }
+        // What it passed on before says nothing of it now.
+        (known.refused, known.results, known.count) = (None, 0, 0);
+        Some(known.suspect(now))
+    }
+
+    /// Whether the neighbour is thought to pass nothing on.
+    #[cfg(feature = "crowds")]
+    pub(super) fn suspects(&self, neighbour: NodeId) -> bool {
+        let mut suspected = self.hops.iter().filter(|known| known.try_at.is_some());
+        suspected.any(|known| known.neighbour == neighbour)
     }
 
     /// The neighbour didn't take it: that says nothing of what it does with what it takes.
@@ -153,17 +190,12 @@ impl Watch {
             return ratings;
         }
         for known in &mut self.hops {
-            let neighbour = known.neighbour;
             let misses = known.watched.extract_if(.., |watched| watched.until <= now);
             let misses = misses.filter(|watched| watched.is_taken).count();
             (0..misses).for_each(|_| known.note(false));
             if misses > 0 && known.passes_too_little() {
-                if known.try_at.is_none_or(|at| at <= now) {
-                    known.try_at = Some(now + TRIED_AFTER * (1 << known.doublings));
-                    known.doublings = (known.doublings + 1).min(DOUBLINGS_MAX);
-                }
                 // Each time: a router that has forgotten the neighbour since is told anew.
-                ratings.push(Rating { neighbour, passes_on: false });
+                ratings.push(known.suspect(now));
             }
         }
         ratings
@@ -189,6 +221,8 @@ impl Watch {
             count: 0,
             try_at: None,
             doublings: 0,
+            #[cfg(feature = "crowds")]
+            refused: None,
         });
         self.hops.len() - 1
     }
@@ -201,6 +235,15 @@ impl Hop {
         if self.results == u8::MAX {
             self.doublings = 0;
         }
+    }
+
+    /// It is tried again after a while.
+    fn suspect(&mut self, now: Instant) -> Rating {
+        if self.try_at.is_none_or(|at| at <= now) {
+            self.try_at = Some(now + TRIED_AFTER * (1 << self.doublings));
+            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+        }
+        Rating { neighbour: self.neighbour, passes_on: false }
     }
 
     fn misses(&self) -> u32 {

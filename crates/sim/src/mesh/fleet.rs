@@ -67,8 +67,8 @@ pub(super) struct Fleet {
 
 /// The meaning of a device's log line for the calls of a run.
 pub(super) enum CallEvent {
-    /// A call is made.
-    Made { id: CallId },
+    /// A call of device `to` is made; of the caller itself where only the machine knows whom it calls.
+    Made { id: CallId, to: u32 },
     /// It was answered by device `to`; its number as a datagram.
     Answered { number: u64, to: u32 },
 }
@@ -202,7 +202,7 @@ impl Fleet {
         match line {
             Line::Ran(..) => self.figures.executions += 1,
             Line::Called(id) | Line::Queued(id) => {
-                return Some(CallEvent::Made { id });
+                return Some(CallEvent::Made { id, to: to? });
             }
             Line::Done(id, status, _) if status < 0 => {
                 self.calls.remove(&id);

@@ -5,8 +5,8 @@ use tenure_hal::simulated::Random;
 
 use super::options::{Defect, Options};
 use super::scenario::{
-    Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, LiarPlan, Lie,
-    Movement, Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
+    Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, Files, LiarPlan,
+    Lie, Movement, Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
 };
 use super::{Outcome, run};
 use crate::panics;
@@ -123,7 +123,9 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         less(&|it| it.seconds /= 2.0);
     }
     less(&|it| match &mut it.topology {
-        Topology::Line { nodes, .. } | Topology::Random { nodes, .. } => *nodes = *nodes * 2 / 3,
+        Topology::Line { nodes, .. }
+        | Topology::Random { nodes, .. }
+        | Topology::Motion { nodes } => *nodes = *nodes * 2 / 3,
         Topology::Grid { rows, .. } => *rows = *rows * 2 / 3,
         Topology::Places { places } => drop(places.pop()),
     });
@@ -171,6 +173,10 @@ pub fn draw(seed: u64) -> Scenario {
             rest_s: [0.0, 10.0],
             nodes: (0..random.between(1..=nodes) as u32).collect(),
         }),
+        motion: None,
+        walls: Vec::new(),
+        wall_map: None,
+        files: Files::default(),
         plug_ins: Vec::new(),
         protocols,
         links: Vec::new(),
@@ -243,6 +249,10 @@ pub fn draw_devices(seed: u64) -> Scenario {
         topology,
         radio,
         movement: None,
+        motion: None,
+        walls: Vec::new(),
+        wall_map: None,
+        files: Files::default(),
         liars: Vec::new(),
         plug_ins: Vec::new(),
         protocols: Protocols::default(),

@@ -4,6 +4,7 @@ use std::f32::consts::PI;
 
 use tenure_hal::simulated::Random;
 
+use super::motion::Motion;
 use super::scenario::{Movement, ScenarioError, Topology};
 use crate::radio::Spot;
 
@@ -13,11 +14,24 @@ const SPACING: f32 = 0.8;
 /// How often a random topology is drawn until it is connected.
 const DRAWS_MAX: u32 = 1_000;
 
-/// The places of a topology's nodes.
+/// The places of a topology's nodes. Nodes of a trace are where that has them.
 ///
 /// # Errors
 /// [`ScenarioError::Parted`].
 pub(super) fn spots(
+    topology: &Topology,
+    motion: &Motion,
+    range_m: f32,
+    random: &mut Random,
+) -> Result<Vec<Spot>, ScenarioError> {
+    let mut spots = spots_of(topology, range_m, random)?;
+    for (spot, number) in spots.iter_mut().zip(0..) {
+        *spot = motion.spot(number, 0.0).unwrap_or(*spot);
+    }
+    Ok(spots)
+}
+
+fn spots_of(
     topology: &Topology,
     range_m: f32,
     random: &mut Random,
@@ -39,6 +53,7 @@ pub(super) fn spots(
         Topology::Places { places } => {
             Ok(places.iter().map(|[x, y]| Spot { x: *x, y: *y }).collect())
         }
+        Topology::Motion { nodes } => Ok(vec![Spot::default(); *nodes]),
         Topology::Random { nodes, side_m, neighbours, may_be_parted } => {
             let each_m2 = PI * range_m * range_m / neighbours.max(0.1);
             let side_m = side_m.unwrap_or((*nodes as f32 * each_m2).sqrt());

@@ -11,7 +11,7 @@ use tenure_mesh::{
 };
 use tenure_protocols::babel::table::{Distance, Entry, Seqno};
 use tenure_protocols::babel::{Babel, Hello, Update};
-use tenure_protocols::forwarding::{Acknowledgement, Datagram};
+use tenure_protocols::forwarding::{Acknowledgement, Busy, Datagram};
 use tenure_protocols::interface::{SendDatagram, Taken};
 
 use super::scenario::Lie;
@@ -72,6 +72,53 @@ impl Serves<SendDatagram> for Hole {
     }
 }
 
+/// Forwarding that has no room, whatever comes.
+#[derive(Debug)]
+pub(super) struct Full;
+
+/// A datagram, and the word that there is no room for it, as they go on the air.
+#[derive(Serialize, Deserialize)]
+struct Refused(Datagram);
+
+#[derive(Serialize, Deserialize)]
+struct Refusal(Busy);
+
+tenure_mesh::protocol! {
+    Full = 2, "full for ever";
+    messages { Refused = 1, Refusal = 4 }
+    serves { SendDatagram }
+}
+
+impl Protocol for Full {}
+
+impl Handles<Refused> for Full {
+    fn handle(
+        &mut self,
+        Refused(Datagram { hop, .. }): Refused,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        if reception.addressed {
+            context.send(reception.from, &Refusal(Busy { hop }));
+        }
+    }
+}
+
+impl Handles<Refusal> for Full {
+    fn handle(&mut self, _: Refusal, _: Reception<'_>, _: &mut Context<'_, Self>) {}
+}
+
+impl Serves<SendDatagram> for Full {
+    fn serve(
+        &mut self,
+        _: SendDatagram,
+        _: &Question<'_, SendDatagram>,
+        _: &mut Context<'_, Self>,
+    ) -> Option<Taken> {
+        Some(Taken::UnderWay)
+    }
+}
+
 /// Tells neighbours lines that are none of the table's, for the time of that `number`.
 pub(super) fn tell_lines(
     lie: Lie,
@@ -89,7 +136,7 @@ pub(super) fn tell_lines(
             Lie::Ways => honest,
             Lie::Numbers => Seqno { number: honest.number.saturating_add(AHEAD), ..honest },
             Lie::LastNumbers => Seqno { boot: u32::MAX, number: u32::MAX },
-            Lie::Hole | Lie::Lives | Lie::Versions => return,
+            Lie::Hole | Lie::Busy | Lie::Lives | Lie::Versions => return,
         };
         if destination != context.node() {
             encode(&Entry { destination, distance: Distance { seqno, metric: METRIC } }, &mut body);
@@ -112,7 +159,7 @@ pub(super) fn forge(
     let boot = match lie {
         Lie::Lives => u32::MAX,
         Lie::Versions => life,
-        Lie::Hole | Lie::Ways | Lie::Numbers | Lie::LastNumbers => return None,
+        Lie::Hole | Lie::Busy | Lie::Ways | Lie::Numbers | Lie::LastNumbers => return None,
     };
     let hello = Hello {
         boot,

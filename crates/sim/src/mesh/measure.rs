@@ -165,7 +165,8 @@ pub struct Metrics {
     pub sent_while_parted: u64,
     /// How often next hops formed a loop.
     pub loops: u64,
-    /// For each fault, when the first datagram that was sent after it arrived, in seconds after it.
+    /// For each fault, the longest time until a datagram arrived that the same pair of nodes sent after it, in seconds, over
+    /// all pairs that were served before and could be served after it.
     pub recovered_s: Vec<Option<f64>>,
     /// The furthest that the average which a node knows is off at the end; infinite if one knows none.
     pub aggregate_error: Option<f64>,

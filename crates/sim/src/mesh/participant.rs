@@ -34,7 +34,7 @@ use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable::{self, Reliable};
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
-use super::liar::{self, Hole};
+use super::liar::{self, Full, Hole};
 use super::options::{Defect, Options};
 use super::scenario::{Aggregation, Broadcasting, HopRepair, Lie, Router, Scenario};
 
@@ -145,12 +145,12 @@ impl Participant {
         entry.figures(&self.stack, now, figure);
     }
 
-    /// Passes nothing on any more but acknowledgements, or is honest again.
-    pub(super) fn swallow(&mut self, now: Instant, swallows: bool) {
-        if swallows {
-            self.stack.start(now, Hole);
-        } else {
-            self.stack.start(now, Forwarding::new(self.forwarding));
+    /// Passes nothing on any more, as goes with a lie, or is honest again.
+    pub(super) fn swallow(&mut self, now: Instant, lie: Option<Lie>) {
+        match lie {
+            Some(Lie::Busy) => self.stack.start(now, Full),
+            Some(_) => self.stack.start(now, Hole),
+            None => self.stack.start(now, Forwarding::new(self.forwarding)),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::scenario::What;
-use crate::radio::Spot;
+use crate::radio::{Spot, Wall, stretch};
 
 /// The most datagrams that are kept; a page that shows more is no use.
 const DELIVERIES_MAX: usize = 20_000;
@@ -15,6 +15,8 @@ pub struct Playback {
     records: bool,
     /// How far a frame reaches, in metres.
     pub range_m: f32,
+    /// Walls: both ends, and how many times further off something sounds through one.
+    pub walls: Vec<([f32; 2], [f32; 2], f32)>,
     /// Where nodes were, second by second.
     pub places: Vec<Vec<[f32; 2]>>,
     /// When, who, and whether it was switched on.
@@ -29,8 +31,9 @@ pub struct Playback {
 
 impl Playback {
     /// Nothing yet; nothing ever unless it `records`.
-    pub(super) fn new(records: bool, range_m: f32) -> Self {
-        Self { records, range_m, ..Self::default() }
+    pub(super) fn new(records: bool, range_m: f32, walls: &[Wall]) -> Self {
+        let walls = walls.iter().map(|wall| (wall.from, wall.to, stretch(wall.db)));
+        Self { records, range_m, walls: walls.collect(), ..Self::default() }
     }
 
     /// Whether anything is kept.

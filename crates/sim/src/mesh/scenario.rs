@@ -5,11 +5,14 @@
 //! nothing knows is an error.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::motion::{Motion, MotionPlan};
+use super::wall_map::WallMap;
 use crate::peripherals::PeripheralPlan;
-use crate::radio::{Bursts, RadioPlan};
+use crate::radio::{Bursts, RadioPlan, Wall};
 
 /// The most nodes of a scenario.
 pub const NODES_MAX: usize = 20_000;
@@ -42,6 +45,18 @@ pub struct Scenario {
     /// How they move; by default not at all.
     #[serde(default)]
     pub movement: Option<Movement>,
+    /// A file that says where nodes are at which time. They follow it, whatever `topology` and `movement` say.
+    #[serde(default)]
+    pub motion: Option<MotionPlan>,
+    /// Walls, through which stations hear each other worse.
+    #[serde(default, rename = "wall")]
+    pub walls: Vec<Wall>,
+    /// A file with more of them.
+    #[serde(default)]
+    pub wall_map: Option<WallMap>,
+    /// What stands in the files that the scenario names.
+    #[serde(skip)]
+    pub files: Files,
     /// The protocols of the nodes.
     #[serde(default)]
     pub protocols: Protocols,
@@ -87,6 +102,15 @@ pub struct Scenario {
     pub boot_within_ms: u64,
 }
 
+/// What stands in the files that a scenario names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Files {
+    /// The trace of motion.
+    pub motion: Motion,
+    /// The map of walls.
+    pub walls: Vec<Wall>,
+}
+
 /// The number of nodes and their places.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "lowercase", deny_unknown_fields)]
@@ -124,6 +148,11 @@ pub enum Topology {
     Places {
         /// East and north, in metres.
         places: Vec<[f32; 2]>,
+    },
+    /// Where the file of `motion` has them at the start.
+    Motion {
+        /// How many.
+        nodes: usize,
     },
 }
 
@@ -399,6 +428,8 @@ pub struct LiarPlan {
 pub enum Lie {
     /// Nothing that is false: it acknowledges datagrams, and drops them.
     Hole,
+    /// Nothing that is false, but that it has no room for any datagram.
+    Busy,
     /// That it is next to everybody.
     Ways,
     /// The same, with sequence numbers ahead of theirs.
@@ -472,7 +503,7 @@ pub enum Expectation {
     DeliveryInTheEndAtLeast(f64),
     /// Nodes put at most so many bytes a second on the air that carry no payload, on average.
     ControlBytesPerSecondAtMost(f64),
-    /// After each fault, datagrams arrive again within so many seconds.
+    /// After each fault, datagrams of every pair that was served before arrive again within so many seconds.
     RecoveredWithinS(f64),
     /// The average that each node knows at the end is right within this.
     AggregateWithin(f64),
@@ -588,6 +619,19 @@ pub enum ScenarioError {
     NamedTwice(String),
     /// The settings of a protocol mean nothing to it; in words.
     Settings(String),
+    /// Something is wrong in a file that the scenario names.
+    File {
+        /// The file.
+        file: String,
+        /// The line, from 1 on, if it is about one.
+        line: Option<usize>,
+        /// What is wrong, in words.
+        what: String,
+    },
+    /// Nodes are to be where a file has them, and none is named.
+    NoMotion,
+    /// A wall that makes a signal stronger, or ends nowhere.
+    Wall,
 }
 
 impl std::fmt::Display for ScenarioError {
@@ -621,6 +665,12 @@ impl std::fmt::Display for ScenarioError {
                 write!(f, "a figure of `{name}` takes `[[protocol]]` with this name")
             }
             Self::NamedTwice(name) => write!(f, "`[[protocol]]` names `{name}` twice"),
+            Self::File { file, line: Some(line), what } => write!(f, "{file}:{line}: {what}"),
+            Self::File { file, line: None, what } => write!(f, "{file}: {what}"),
+            Self::NoMotion => {
+                f.write_str("`topology.shape = \"motion\"` takes a file: add a table `[motion]`")
+            }
+            Self::Wall => f.write_str("a wall has two ends, and weakens by 0 dB or more"),
         }
     }
 }
@@ -628,13 +678,46 @@ impl std::fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Scenario {
-    /// The scenario that `text` describes.
+    /// The scenario that `text` describes, which names no other file.
     ///
     /// # Errors
     /// The scenario's first mistake.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self =
+        Self::parse_with(text, |_| Err("only the scenario's own text is here".to_string()))
+    }
+
+    /// The scenario that `text` describes, whose other files are in `folder`.
+    ///
+    /// # Errors
+    /// The scenario's first mistake, or one of its files can't be read.
+    pub fn parse_in(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        Self::parse_with(text, |file| {
+            std::fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())
+        })
+    }
+
+    /// The scenario that `text` describes. `read` returns what stands in a file that it names, or why it can't.
+    ///
+    /// # Errors
+    /// The scenario's first mistake, or one of its files can't be read.
+    pub fn parse_with(
+        text: &str,
+        mut read: impl FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, ScenarioError> {
+        let mut scenario: Self =
             toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
+        let mut read = |file: &str| {
+            let (file, line) = (file.to_string(), None);
+            read(&file).map_err(|what| ScenarioError::File { file, line, what })
+        };
+        if let Some(MotionPlan { file, format }) = &scenario.motion {
+            let motion = Motion::parse(&read(file)?, *format);
+            scenario.files.motion = motion.map_err(|wrong| wrong.in_file(file))?;
+        }
+        if let Some(WallMap { file }) = &scenario.wall_map {
+            let walls = WallMap::parse(&read(file)?);
+            scenario.files.walls = walls.map_err(|wrong| wrong.in_file(file))?;
+        }
         scenario.check()?;
         Ok(scenario)
     }
@@ -692,10 +775,42 @@ impl Scenario {
             return Err(ScenarioError::Share(share));
         }
         self.check_plug_ins()?;
+        self.check_walls()?;
+        self.check_motion(nodes)?;
         match self.named_nodes().into_iter().find(|node| *node as usize >= nodes) {
             Some(node) => Err(ScenarioError::NoSuchNode(node)),
             None => Ok(()),
         }
+    }
+
+    fn check_walls(&self) -> Result<(), ScenarioError> {
+        let is_right = |wall: &Wall| {
+            let [[x1, y1], [x2, y2]] = [wall.from, wall.to];
+            wall.db >= 0.0 && [x1, y1, x2, y2, wall.db].into_iter().all(f32::is_finite)
+        };
+        if self.walls.iter().all(is_right) { Ok(()) } else { Err(ScenarioError::Wall) }
+    }
+
+    /// Checks that a trace is about nodes that are there, and has those that stand where it says.
+    fn check_motion(&self, nodes: usize) -> Result<(), ScenarioError> {
+        let is_needed = matches!(self.topology, Topology::Motion { .. });
+        let Some(MotionPlan { file, .. }) = &self.motion else {
+            return if is_needed { Err(ScenarioError::NoMotion) } else { Ok(()) };
+        };
+        let wrong = |line, what| Err(ScenarioError::File { file: file.clone(), line, what });
+        if let Some((line, node)) = self.files.motion.beyond(nodes) {
+            return wrong(Some(line), ScenarioError::NoSuchNode(node).to_string());
+        }
+        let mut all = 0..nodes as u32;
+        match all.find(|node| is_needed && self.files.motion.spot(*node, 0.0).is_none()) {
+            Some(node) => wrong(None, format!("it doesn't say where node {node} is")),
+            None => Ok(()),
+        }
+    }
+
+    /// All walls of the scenario, and of its map.
+    pub(super) fn all_walls(&self) -> Vec<Wall> {
+        self.walls.iter().chain(&self.files.walls).copied().collect()
     }
 
     /// Checks that figures are expected of protocols that run, each once.
@@ -812,7 +927,9 @@ impl Topology {
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         match self {
-            Self::Line { nodes, .. } | Self::Random { nodes, .. } => *nodes,
+            Self::Line { nodes, .. } | Self::Random { nodes, .. } | Self::Motion { nodes } => {
+                *nodes
+            }
             Self::Grid { columns, rows, .. } => columns.saturating_mul(*rows),
             Self::Places { places } => places.len(),
         }

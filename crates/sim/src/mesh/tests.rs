@@ -1,6 +1,6 @@
 //! Scenarios as files say them, and whole runs of the small ones.
 
-use super::{Metrics, Options, Outcome, Router, Scenario, ScenarioError, run};
+use super::{Files, Lie, Metrics, Options, Outcome, Router, Scenario, ScenarioError, run};
 
 fn watched() -> Options {
     Options { watches_loops: true, watches_ways: true, records: true, ..Options::default() }
@@ -163,8 +163,80 @@ fn what_is_wrong_with_a_scenario_is_said() {
 #[test]
 fn the_scenario_in_the_docs_can_be_read() {
     let docs = include_str!("../../../../docs/simulator.md");
-    let example = docs.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
-    scenario(example.expect("an example"));
+    let example = |number: usize| {
+        docs.split("```toml")
+            .nth(number)
+            .and_then(|rest| rest.split("```").next())
+            .expect("an example")
+    };
+    scenario(example(1));
+    let house = house(|text| {
+        let (head, _) = text.split_once("[motion]").expect("it names a file");
+        format!("{head}{}", example(2))
+    });
+    assert_eq!(house.expect("a scenario").all_walls().len(), 15);
+}
+
+fn house(change: impl Fn(&str) -> String) -> Result<Scenario, ScenarioError> {
+    let text = change(include_str!("../../../../scenarios/house.toml"));
+    Scenario::parse_with(&text, |file| match file {
+        "house-motion.csv" => {
+            Ok(include_str!("../../../../scenarios/house-motion.csv").to_string())
+        }
+        "house-walls.csv" => Ok(include_str!("../../../../scenarios/house-walls.csv").to_string()),
+        _ => Err("there is no such file".to_string()),
+    })
+}
+
+#[test]
+fn a_courier_walks_as_its_file_says_among_walls_that_part_rooms() {
+    let scenario = house(str::to_string).expect("a scenario");
+    let outcome = check(&scenario);
+    let unmet: Vec<_> = outcome.verdicts(&scenario).into_iter().filter(|it| !it.is_met).collect();
+    assert_eq!(unmet, []);
+    for (second, [x, y]) in [(0, [10., 10.]), (25, [15., 15.]), (35, [30., 15.]), (66, [75., 15.])]
+    {
+        // Nodes that move are placed anew each quarter of a second.
+        let [east, north]: [f32; 2] = outcome.playback.places[second][6];
+        assert!((east - x).hypot(north - y) < 0.5, "after {second} s: {east}, {north}");
+    }
+    // Nobody is further off than a hundred metres: without walls everybody hears everybody.
+    let open = Scenario {
+        wall_map: None,
+        files: Files { walls: Vec::new(), ..scenario.files.clone() },
+        ..scenario
+    };
+    let hops = |outcome: &Outcome| outcome.metrics.hops_max;
+    assert_eq!((hops(&check(&open)), hops(&outcome)), (1, 3));
+}
+
+#[test]
+fn what_is_wrong_with_a_file_of_a_scenario_is_said_with_its_name_and_line() {
+    let wrong = |from: &str, to: &str| {
+        house(|text| text.replace(from, to)).expect_err("it is wrong").to_string()
+    };
+    assert_eq!(wrong("house-motion", "hous"), "hous.csv: there is no such file");
+    assert_eq!(
+        wrong("\"csv\"", "\"ns2\""),
+        "house-motion.csv:1: `time,node,x,y` is no statement about where a node is"
+    );
+    assert_eq!(
+        wrong("nodes = 7", "nodes = 6"),
+        "house-motion.csv:8: there is no node 6; they count from 0"
+    );
+    assert_eq!(wrong("nodes = 7", "nodes = 8"), "house-motion.csv: it doesn't say where node 7 is");
+    let wall = "wall = [{ from = [0, 0], to = [1, 1], db = -1 }]\n";
+    let about = house(|text| format!("{wall}{text}")).expect_err("it is wrong");
+    assert_eq!(about, ScenarioError::Wall);
+    let shape = "name = 'x'\nseconds = 1\n[topology]\nshape = 'motion'\nnodes = 1\n";
+    assert_eq!(Scenario::parse(shape), Err(ScenarioError::NoMotion));
+}
+
+#[test]
+fn a_scenario_that_names_files_is_written_and_read_again() {
+    let scenario = house(str::to_string).expect("a scenario");
+    let written = scenario.to_toml();
+    assert_eq!(house(|_| written.clone()), Ok(scenario), "{written}");
 }
 
 #[test]
@@ -239,6 +311,23 @@ fn whatever_a_member_said_that_turned_bad_is_over_twenty_seconds_after_it_stoppe
 fn members_that_turn_bad_one_after_the_other_leave_nothing_behind() {
     let (_, metrics) = check_all(include_str!("../../../../scenarios/liars.toml"));
     assert!(metrics.delivery() < 0.97, "they did harm: {}", metrics.delivery());
+}
+
+#[test]
+fn a_member_that_is_busy_for_ever_is_left_while_it_is_there_and_holds_no_datagram_to_its_end() {
+    let mut scenario = scenario(include_str!("../../../../scenarios/hole.toml"));
+    scenario.liars[0].lie = Lie::Busy;
+    // What is repaired by acknowledgements can be refused.
+    scenario.radio.unicast_retries = 0;
+    for seed in 1..=3 {
+        scenario.seed = seed;
+        let outcome = check(&scenario);
+        let shares = shares(&outcome, 0);
+        assert!(shares[40..97].iter().all(|share| *share >= 0.95), "seed {seed}: {shares:.2?}");
+        // Most of those that it refused have waited about four seconds for another way, and got it.
+        assert!(outcome.metrics.delivery() >= 0.95, "seed {seed}: {:?}", outcome.metrics.given_up);
+        assert!(outcome.metrics.latency_99_ms > 1_000.0, "a lie that does no harm shows nothing");
+    }
 }
 
 #[test]

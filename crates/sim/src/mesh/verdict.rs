@@ -72,7 +72,11 @@ impl Outcome {
             Expectation::RecoveredWithinS(most) => {
                 let was: Vec<String> = metrics.recovered_s.iter().map(|it| words(*it)).collect();
                 let is_met = metrics.recovered_s.iter().all(|it| it.is_some_and(|it| it <= most));
-                verdict(format!("delivery again within {most} s"), was.join(", "), is_met)
+                verdict(
+                    format!("each pair is served again within {most} s"),
+                    was.join(", "),
+                    is_met,
+                )
             }
             Expectation::AggregateWithin(most) => {
                 let error = self.aggregate_error_in_the_end();

@@ -18,6 +18,7 @@ use super::occupant::Occupant;
 use super::options::Options;
 use super::participant::{Participant, id_of, number_of};
 use super::playback::Playback;
+use super::recovery::Recovery;
 use super::scenario::{LiarPlan, Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
 use crate::clock::Clock;
@@ -116,7 +117,7 @@ pub(super) struct World {
     heard: Vec<u32>,
     datagrams: Datagrams,
     broadcasts: Vec<Broadcasted>,
-    faults_us: Vec<(u64, Option<u64>)>,
+    recovery: Recovery,
     seconds: Vec<Second>,
     traffic: Bytes,
     /// The counts when the present second began.
@@ -154,10 +155,13 @@ impl World {
         scenario.check()?;
         plug_ins::check(&scenario, options.registry)?;
         let mut random = Random::new(scenario.seed ^ 0xAE7);
-        let spots =
-            layout::spots(&scenario.topology, scenario.radio.range_m, &mut random.branch())?;
+        let motion = &scenario.files.motion;
+        let range_m = scenario.radio.range_m;
+        let spots = layout::spots(&scenario.topology, motion, range_m, &mut random.branch())?;
         let field = corners(&spots);
-        let mut medium = Medium::new(scenario.radio.clone(), random.branch());
+        let walls = scenario.all_walls();
+        let playback = Playback::new(options.records, range_m, &walls);
+        let mut medium = Medium::new(scenario.radio.clone(), walls, random.branch());
         let drift = u64::from(scenario.clock_drift_ppm);
         let mut seats = Vec::with_capacity(spots.len());
         for spot in &spots {
@@ -165,6 +169,7 @@ impl World {
             let moves = scenario.movement.as_ref().is_some_and(|movement| {
                 movement.nodes.is_empty() || movement.nodes.contains(&number)
             });
+            let moves = moves && motion.spot(number, 0.0).is_none();
             seats.push(Seat {
                 occupant: None,
                 place: None,
@@ -179,7 +184,6 @@ impl World {
                 walk: moves.then(|| Walk::new(*spot)),
             });
         }
-        let playback = Playback::new(options.records, scenario.radio.range_m);
         let fleet = scenario.devices.as_ref().map(|devices| {
             let fleet = Fleet::new(&scenario, devices, options, &mut random);
             for (seat, number) in seats.iter_mut().zip(0..) {
@@ -206,7 +210,7 @@ impl World {
             heard: Vec::new(),
             datagrams: Datagrams::default(),
             broadcasts: Vec::new(),
-            faults_us: Vec::new(),
+            recovery: Recovery::default(),
             seconds: Vec::new(),
             traffic: Bytes::default(),
             before: (Bytes::default(), AirCounts::default()),
@@ -235,7 +239,7 @@ impl World {
         for (index, traffic) in self.scenario.traffic.iter().enumerate() {
             self.agenda.plan(micros(traffic.from_s), Event::Traffic(index as u32));
         }
-        if self.scenario.movement.is_some() {
+        if self.moves() {
             self.agenda.plan(STEP_US, Event::Step);
         }
         if let Some(replayer) = &self.scenario.replayer {
@@ -310,11 +314,7 @@ impl World {
         metrics.transmissions = air.transmissions;
         metrics.collisions = air.collisions;
         metrics.lost = air.lost;
-        metrics.recovered_s = self
-            .faults_us
-            .iter()
-            .map(|(at_us, again_us)| again_us.map(|again_us| (again_us - at_us) as f64 / 1e6))
-            .collect();
+        metrics.recovered_s = self.recovery.seconds();
         let violation = self.fleet.as_mut().and_then(|fleet| fleet.finish(self.now_us));
         let tail = self.fleet.as_ref().filter(|_| violation.is_some()).map(|fleet| fleet.tail());
         metrics.devices = self.fleet.map(|fleet| fleet.figures);
@@ -474,8 +474,8 @@ impl World {
             };
             let Some(shown) = device.notice() else { break };
             match fleet.shown(self.now_us, number, shown) {
-                Some(CallEvent::Made { id }) => {
-                    let datagram = self.depart();
+                Some(CallEvent::Made { id, to }) => {
+                    let datagram = self.depart(number, to);
                     if let Some(fleet) = &mut self.fleet {
                         fleet.is_made(id, datagram);
                     }
@@ -556,7 +556,7 @@ impl World {
         let lives: Vec<u32> = self.seats.iter().map(|seat| seat.boots).collect();
         let now = self.seats[node as usize].clock.local(self.now_us);
         let Some(participant) = self.bare(node) else { return };
-        participant.swallow(now, !is_over);
+        participant.swallow(now, (!is_over).then_some(lie));
         let frames = if is_over { Vec::new() } else { participant.lie(now, lie, number, &lives) };
         for bytes in frames {
             let planned = self.medium.send(self.now_us, node, Frame { to: None, bytes });
@@ -593,19 +593,17 @@ impl World {
         if let Some(second) = self.seconds.get_mut(second) {
             second.delivered += 1;
         }
-        for (fault_us, again_us) in &mut self.faults_us {
-            if *fault_us <= sent_us {
-                again_us.get_or_insert(self.now_us);
-            }
-        }
+        self.recovery.arrived(self.now_us, (from, to), sent_us);
         self.playback.delivered(sent_us, self.now_us, from, to);
     }
 
     /// Counts a datagram, or a call, that is made.
-    fn depart(&mut self) -> u64 {
+    fn depart(&mut self, from: u32, to: u32) -> u64 {
         if let Some(second) = self.seconds.last_mut() {
             second.sent += 1;
         }
+        let Self { recovery, seats, medium, .. } = self;
+        recovery.sent(self.now_us, (from, to), |pair| can_be_served(seats, medium, pair));
         self.datagrams.send(self.now_us, self.seconds.len().saturating_sub(1))
     }
 
@@ -738,7 +736,8 @@ impl World {
                 (0..self.seats.len() as u32).for_each(|number| self.medium.set_part(number, 0));
             }
         }
-        self.faults_us.push((self.now_us, None));
+        let Self { recovery, seats, medium, .. } = self;
+        recovery.fault(self.now_us, |pair| can_be_served(seats, medium, pair));
     }
 
     /// A node's power fails: at once, or soon, in the middle of a flash operation.
@@ -783,6 +782,7 @@ impl World {
         seat.occupant = None;
         seat.planned_us = NEVER;
         seat.hops.fill(None);
+        self.recovery.gone(number);
         self.medium.set_power(number, false);
         self.playback.power(self.now_us, number, false);
     }
@@ -834,11 +834,11 @@ impl World {
         if from == to || !is_on(from) || !is_on(to) {
             return;
         }
-        let is_watched = self.scenario.movement.is_some() && self.seats.len() <= WATCHED_NODES_MAX;
+        let is_watched = self.moves() && self.seats.len() <= WATCHED_NODES_MAX;
         if is_watched && !self.medium.is_connected(from, to) {
             self.metrics.sent_while_parted += 1;
         }
-        let number = self.depart();
+        let number = self.depart(from, to);
         let mut payload = number.to_le_bytes().to_vec();
         payload.resize(traffic.bytes.max(NUMBER_BYTES), 0);
         if let Some(participant) = self.bare(from) {
@@ -864,8 +864,20 @@ impl World {
         self.seats[number as usize].occupant.as_mut()?.bare()
     }
 
+    /// Whether any node moves.
+    fn moves(&self) -> bool {
+        self.scenario.movement.is_some() || self.scenario.motion.is_some()
+    }
+
     fn step(&mut self) {
         self.agenda.plan(self.now_us + STEP_US, Event::Step);
+        let now_s = self.now_us as f64 / 1e6;
+        for number in self.scenario.files.motion.nodes() {
+            let spot = self.scenario.files.motion.spot(number, now_s);
+            if let Some(spot) = spot.filter(|spot| *spot != self.medium.spot(number)) {
+                self.medium.place(number, spot);
+            }
+        }
         let Some(movement) = &self.scenario.movement else { return };
         for (number, seat) in self.seats.iter_mut().enumerate() {
             if let Some(walk) = &mut seat.walk {
@@ -902,6 +914,14 @@ impl World {
             self.playback.spots(spots.collect());
         }
     }
+}
+
+/// Whether both ends of a pair are on, and stations in range lead from one to the other; in large meshes, whether
+/// they are on.
+fn can_be_served(seats: &[Seat], medium: &Medium, (from, to): (u32, u32)) -> bool {
+    let is_on = |number: u32| seats[number as usize].occupant.is_some();
+    let is_watched = seats.len() <= WATCHED_NODES_MAX;
+    is_on(from) && is_on(to) && (!is_watched || medium.is_connected(from, to))
 }
 
 fn corners(spots: &[Spot]) -> (Spot, Spot) {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Bursts, SetLink};
+use super::walls::{Wall, Walls};
 use super::{RadioPlan, Station};
 
 /// Signal at one metre and its loss per decade of distance, in dB (log-distance model, free space
@@ -57,12 +58,14 @@ pub(super) struct Ground {
     /// The stations that each station reaches, by number.
     neighbours: Vec<Vec<Neighbour>>,
     set: BTreeMap<(Station, Station), SetLink>,
+    walls: Walls,
 }
 
 impl Ground {
-    /// An empty plane.
-    pub(super) fn new(plan: &RadioPlan) -> Self {
+    /// A plane with walls and no station.
+    pub(super) fn new(plan: &RadioPlan, walls: Vec<Wall>) -> Self {
         Self {
+            walls: Walls::new(walls, plan.range_m.max(1.0)),
             plan: plan.clone(),
             spots: Vec::new(),
             squares: BTreeMap::new(),
@@ -135,8 +138,18 @@ impl Ground {
         if self.set.contains_key(&(from, to)) {
             return SIGNAL_SET_DBM;
         }
-        let distance_m = self.spot(from).distance(self.spot(to)).max(1.0);
+        let distance_m = self.distance(from, to).max(1.0);
         (SIGNAL_NEAR_DBM - SIGNAL_LOSS_DB * distance_m.log10()) as i8
+    }
+
+    /// The distance at which one would hear the other as well if no wall was between them.
+    fn distance(&self, from: Station, to: Station) -> f32 {
+        let (from, to) = (self.spot(from), self.spot(to));
+        let distance_m = from.distance(to);
+        if distance_m > self.plan.range_m {
+            return distance_m;
+        }
+        distance_m * stretch(self.walls.db_between(from, to))
     }
 
     fn square(&self, spot: Spot) -> Square {
@@ -180,7 +193,7 @@ impl Ground {
         let loss = match self.set.get(&(from, to)) {
             Some(loss) => *loss,
             None => {
-                let distance_m = self.spot(from).distance(self.spot(to));
+                let distance_m = self.distance(from, to);
                 if distance_m > self.plan.range_m {
                     return None;
                 }
@@ -189,6 +202,11 @@ impl Ground {
         };
         (loss.loss.min(loss.unicast_loss) < 1.0).then_some(loss)
     }
+}
+
+/// How many times as far away something sounds that is weakened by so many dB.
+pub(crate) fn stretch(db: f32) -> f32 {
+    10_f32.powf(db / SIGNAL_LOSS_DB)
 }
 
 fn remove(neighbours: &mut Vec<Neighbour>, station: Station) {

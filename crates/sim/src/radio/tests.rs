@@ -2,7 +2,9 @@
 
 use tenure_hal::simulated::Random;
 
-use super::{Bursts, Finished, Frame, Loss, Medium, Moment, RadioPlan, SetLink, Spot, Station};
+use super::{
+    Bursts, Finished, Frame, Loss, Medium, Moment, RadioPlan, SetLink, Spot, Station, Wall,
+};
 use crate::agenda::Agenda;
 
 /// A medium with stations at these places on a line, and what happens on it.
@@ -16,7 +18,7 @@ struct Air {
 
 impl Air {
     fn new(plan: RadioPlan, places: &[f32]) -> Self {
-        let mut medium = Medium::new(plan, Random::new(1));
+        let mut medium = Medium::new(plan, Vec::new(), Random::new(1));
         for x in places {
             let station = medium.add(Spot { x: *x, y: 0.0 });
             medium.set_power(station, true);
@@ -137,7 +139,7 @@ fn parts_of_the_world_do_not_hear_each_other_and_power_that_is_off_hears_nothing
 /// Which of 2,000 frames arrive on a link that is set so, of those for everybody and of those for one.
 fn arrivals(link: SetLink) -> [Vec<bool>; 2] {
     let plan = RadioPlan { contention: false, unicast_retries: 0, ..RadioPlan::default() };
-    let mut medium = Medium::new(plan, Random::new(5));
+    let mut medium = Medium::new(plan, Vec::new(), Random::new(5));
     let stations = [0.0, 10.0].map(|x| medium.add(Spot { x, y: 0.0 }));
     stations.iter().for_each(|station| medium.set_power(*station, true));
     medium.set_link(0, 1, Some(link));
@@ -173,4 +175,27 @@ fn a_link_with_bursts_is_bad_for_its_share_of_the_time_and_in_turns() {
         let changes = arrived.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!((20..100).contains(&changes), "{changes}");
     }
+}
+
+#[test]
+fn behind_a_wall_a_station_is_as_good_as_further_away() {
+    let wall = |x: f32, db| Wall { from: [x, -10.0], to: [x, 10.0], db };
+    // 30 dB are ten times the distance: 9 m and 11 m behind it sound like 90 m and 110 m.
+    let walls = vec![wall(-1.0, 30.0), wall(50.0, 3.0)];
+    let mut medium = Medium::new(RadioPlan::default(), walls, Random::new(1));
+    for x in [0.0, -9.0, -11.0, 75.0, 49.0] {
+        let station = medium.add(Spot { x, y: 0.0 });
+        medium.set_power(station, true);
+    }
+    let reached: Vec<bool> = (1..5).map(|to| medium.reaches(0, to)).collect();
+    assert_eq!(reached, [true, false, true, true]);
+    let without = |distance_m: f32| (-40.0 - 30.0 * distance_m.log10()) as i8;
+    assert_eq!(
+        [1, 3, 4].map(|to| medium.signal(0, to)),
+        [without(90.0), without(75.0) - 3, without(49.0)]
+    );
+    // Whoever goes around the wall is heard.
+    medium.place(2, Spot { x: -11.0, y: 200.0 });
+    medium.place(2, Spot { x: -1.0, y: 11.0 });
+    assert!(medium.reaches(0, 2) && medium.reaches(2, 0));
 }
