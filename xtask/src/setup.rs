@@ -58,6 +58,8 @@ pub(crate) enum Need {
     Servers,
     /// A broker of MQTT with its clients.
     Broker,
+    /// PostgreSQL, on which a hub may keep its database.
+    Postgres,
     /// OpenSSL's command, which makes certificates.
     OpenSsl,
     /// Other makers' TLS, beside [`Need::Clients`]: GnuTLS, NSS, wolfSSL, Go and, by pip, tlslite-ng.
@@ -105,7 +107,7 @@ const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// The needs of all tests.
-pub(crate) const TESTS: [Need; 13] = [
+pub(crate) const TESTS: [Need; 14] = [
     Need::Lints,
     Need::Wasm,
     Need::Wasi,
@@ -117,12 +119,13 @@ pub(crate) const TESTS: [Need; 13] = [
     Need::Clients,
     Need::Servers,
     Need::Broker,
+    Need::Postgres,
     Need::Browser,
     Need::Valgrind,
 ];
 
 /// The needs of the tests that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 12] = [
+pub(crate) const QUICK_TESTS: [Need; 13] = [
     Need::Lints,
     Need::Wasm,
     Need::Wasi,
@@ -134,6 +137,7 @@ pub(crate) const QUICK_TESTS: [Need; 12] = [
     Need::Clients,
     Need::Servers,
     Need::Broker,
+    Need::Postgres,
     Need::Browser,
 ];
 
@@ -237,6 +241,7 @@ impl Need {
             Need::Broker => {
                 BROKER.iter().all(|program| tenure_testbed::find_server(program).is_some())
             }
+            Need::Postgres => tenure_testbed::has_postgres(),
             Need::OpenSsl => process::find_program("openssl").is_some(),
             Need::TlsPeers => {
                 TLS_PEERS.iter().all(|program| process::find_program(program).is_some())
@@ -278,6 +283,7 @@ impl Need {
             }
             Need::Servers => "nginx, which our clients speak with in tests",
             Need::Broker => "Mosquitto with its clients, a broker of MQTT",
+            Need::Postgres => "PostgreSQL 15 or later, on which hubs of tests keep their databases",
             Need::OpenSsl => "openssl, which makes certificates",
             Need::TlsPeers => {
                 "GnuTLS, NSS, wolfSSL, Go and Python with pip, which speak TLS with us"
@@ -313,6 +319,7 @@ impl Need {
             | Need::OpenSsl
             | Need::Servers
             | Need::Broker
+            | Need::Postgres
             | Need::TlsPeers
             | Need::Browser => None,
         }

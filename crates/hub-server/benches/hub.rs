@@ -91,12 +91,12 @@ fn filled(path: &Path, count: u32) -> Result<Database, String> {
     for number in 0..count {
         let (kept, record) = listed(number)?;
         let accepted = Accepted { kept: &kept, record: &record, unix_s: unix_s() };
-        database.put(&accepted).map_err(|error| error.0)?;
+        database.put(&accepted).map_err(|error| error.reason)?;
         if number % 1_000 == 999 {
-            database.commit().map_err(|error| error.0)?;
+            database.commit().map_err(|error| error.reason)?;
         }
     }
-    database.commit().map_err(|error| error.0)?;
+    database.commit().map_err(|error| error.reason)?;
     Ok(database)
 }
 
@@ -190,7 +190,7 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
     }
     let token = load.token()?;
     let pages = Pages {
-        database: path,
+        database: path.into(),
         tariff: None,
         is_by_tls: false,
         is_by_proxy: false,
@@ -383,7 +383,7 @@ fn call<T: serde::de::DeserializeOwned>(
 ) -> Result<T, String> {
     let call = ServiceCall { peer, hub, function, parameter, unix_s };
     let answer = database.call(&call).map_err(|error| format!("{error:?}"))?.unwrap_or_default();
-    database.commit().map_err(|error| error.0)?;
+    database.commit().map_err(|error| error.reason)?;
     postcard::from_bytes(&answer).map_err(|error| error.to_string())
 }
 
@@ -423,7 +423,7 @@ fn measure_day(rows: &mut Rows) -> Result<(), String> {
             };
             database.call(&call).map_err(|error| format!("{error:?}"))?;
         }
-        database.commit().map_err(|error| error.0)?;
+        database.commit().map_err(|error| error.reason)?;
     }
     drop(database);
     let grown = bytes_of(&path)?.saturating_sub(before) as f64 / f64::from(DAY_DEVICES);

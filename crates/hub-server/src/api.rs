@@ -6,12 +6,12 @@ pub(crate) mod resource;
 pub(crate) mod sign_in;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use rusqlite::Connection;
 use tenure_wire::hub::{self, Scope};
 
 use crate::devices::revoked;
 use crate::exchange::once::once;
 use crate::exchange::{Exchange, Reply, pairs, segments_of};
+use crate::store::sql::{self, Connection};
 use crate::{registry, rollouts};
 use sign_in::Holder;
 
@@ -21,12 +21,12 @@ pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
 /// Answers a request whose pass is `holder`'s, in the transaction that is under way.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn exchange(
     connection: &Connection,
     holder: &Holder,
     exchange: &Exchange,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let is_read = exchange.is_read();
     let may = |scope| holder.may(scope) || (is_read && holder.may(Scope::Read));
     let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
@@ -55,14 +55,14 @@ pub(crate) fn exchange(
 /// Answers a request that came in a session.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn answer(
     connection: &Connection,
     holder: &Holder,
     request: &hub::Request,
     unix_s: u64,
     hub_hears_since_unix_s: u64,
-) -> Result<hub::Response, rusqlite::Error> {
+) -> Result<hub::Response, sql::Error> {
     let reply = match read(holder, request, unix_s, hub_hears_since_unix_s) {
         Some(asked) => exchange(connection, holder, &asked)?,
         None => Reply::problem(StatusCode::NOT_FOUND, "there is nothing here"),

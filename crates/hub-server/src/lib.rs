@@ -1,4 +1,4 @@
-//! The hub's database in SQLite, its pages and API over HTTP, its registry of packages.
+//! The hub's database in SQLite or PostgreSQL, its pages and API over HTTP, its registry of packages.
 //!
 //! The modules are rooms, of which each imports those below it alone (`rooms` in `Cargo.toml`):
 //!
@@ -11,11 +11,12 @@
 //! | `rollouts` | updates of many devices in stages |
 //! | `registry` | packages by digest, as a registry |
 //! | `exchange` | one request and its answer |
-//! | `store` | the database: its file, its versions, its audit log |
+//! | `store` | the database: its engines, its versions, its audit log |
 //! | `running` | the state in memory that the hub's thread and its pages share |
 //!
 //! Invariants:
-//! - A write that was acknowledged is on the disk: every commit waits for it (`synchronous = FULL`).
+//! - A write that was acknowledged is on the disk: every commit waits for it (`synchronous = FULL`; on PostgreSQL
+//!   `synchronous_commit` is `on` at least).
 //! - The database holds no key that can place a machine on a device: the hub's own seed opens sessions
 //!   as the hub. Passes are stored as hashes.
 //! - A database of a newer version is refused and left as it is.
@@ -39,6 +40,8 @@ pub use crate::rollouts::{
 };
 pub use crate::running::Running;
 pub use crate::store::audit::{Broken, Entry as AuditEntry};
-pub use crate::store::{Database, DatabaseError};
+pub use crate::store::{
+    Copied, Database, DatabaseError, Location, LocationError, MoveError, Server, SqlError,
+};
 pub use crate::web::{Pages, Visitors, serve};
 pub use tenure_http_listener::{CertificateError, Certificates, Entrance};

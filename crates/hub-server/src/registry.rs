@@ -13,12 +13,12 @@ mod uploads;
 
 use data_encoding::HEXLOWER;
 use http::{Method, StatusCode, header};
-use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::json;
 use tenure_crypto::{HashAlgorithm, sha256};
 
 use crate::exchange::{Exchange, Reply};
 use crate::store::space::{self, Keeps};
+use crate::store::sql::{self, Connection, OptionalExtension as _};
 
 pub use artifact::Artifact;
 use blobs::BLOB_BYTES_MAX;
@@ -87,11 +87,8 @@ impl Code {
 /// Answers a request under `/v2/`, in a transaction of its own.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn answer(
-    connection: &Connection,
-    exchange: &Exchange,
-) -> Result<Reply, rusqlite::Error> {
+/// The database fails.
+pub(crate) fn answer(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
     let segments: Vec<&str> = exchange.segments.iter().skip(1).map(String::as_str).collect();
     let method = &exchange.method;
     let is_read = exchange.is_read();
@@ -142,12 +139,12 @@ pub(crate) fn answer(
 /// `GET /v1/packages/DIGEST`: a package by its own digest, whatever repository it is in; or a part of it.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn package(
     connection: &Connection,
     exchange: &Exchange,
     digest: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     match manifests::layer_of_package(connection, &exchange.who, digest)? {
         Some(layer) => blobs::fetch(connection, exchange, &layer),
         None => Ok(Code::ManifestUnknown.reply("there is no such package")),
@@ -159,7 +156,7 @@ pub(crate) fn package_bytes(
     connection: &Connection,
     who: &str,
     digest: &str,
-) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+) -> Result<Option<Vec<u8>>, sql::Error> {
     match manifests::layer_of_package(connection, who, digest)? {
         Some(layer) => blobs::bytes(connection, who, &layer),
         None => Ok(None),
@@ -171,10 +168,10 @@ pub(crate) fn package_length(
     connection: &Connection,
     who: &str,
     digest: &str,
-) -> Result<Option<u32>, rusqlite::Error> {
+) -> Result<Option<u32>, sql::Error> {
     let query =
         "SELECT package_bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
-    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+    connection.statement(query).query_row([who, digest], |row| row.get(0)).optional()
 }
 
 /// Whether the registry of `who` holds the package with this digest.
@@ -182,13 +179,13 @@ pub(crate) fn has_package(
     connection: &Connection,
     who: &str,
     package: &str,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM manifests WHERE who = ?1 AND package_digest = ?2";
-    connection.prepare_cached(query)?.exists([who, package])
+    connection.statement(query).exists([who, package])
 }
 
 /// The answer to a method other than those in `allowed`, which it names (RFC 9110 15.5.6).
-fn unsupported(allowed: &str) -> Result<Reply, rusqlite::Error> {
+fn unsupported(allowed: &str) -> Result<Reply, sql::Error> {
     let reply = Code::Unsupported.reply(&format!("this takes {allowed}"));
     Ok(reply.with(header::ALLOW, allowed))
 }
@@ -196,8 +193,8 @@ fn unsupported(allowed: &str) -> Result<Reply, rusqlite::Error> {
 /// Runs `action` if the segments before are the name of a repository.
 fn named(
     segments: &[&str],
-    action: impl FnOnce(&str) -> Result<Reply, rusqlite::Error>,
-) -> Result<Reply, rusqlite::Error> {
+    action: impl FnOnce(&str) -> Result<Reply, sql::Error>,
+) -> Result<Reply, sql::Error> {
     let name = segments.join("/");
     let is_name = !segments.is_empty() && segments.iter().all(|part| is_component(part));
     if is_name && name.len() <= REPOSITORY_BYTES_MAX {

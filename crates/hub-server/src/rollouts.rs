@@ -31,11 +31,11 @@ mod told;
 mod work;
 
 use http::{Method, StatusCode};
-use rusqlite::{Connection, params};
 use serde_json::json;
 
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::{self, seconds};
+use crate::store::sql::{self, Connection, params};
 
 pub use counts::words_of;
 pub(crate) use counts::{Counts, waits};
@@ -51,11 +51,8 @@ pub(crate) use work::{owner_of_package, pace, work};
 /// Answers a request under `/v1/rollouts`, in the transaction that is under way.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn answer(
-    connection: &Connection,
-    exchange: &Exchange,
-) -> Result<Reply, rusqlite::Error> {
+/// The database fails.
+pub(crate) fn answer(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
     let segments: Vec<&str> = exchange.segments.iter().skip(2).map(String::as_str).collect();
     match (&exchange.method, &segments[..]) {
         (&Method::POST, []) => requests::start(connection, exchange),
@@ -85,7 +82,7 @@ pub(crate) fn answer(
     }
 }
 
-fn nothing_here() -> Result<Reply, rusqlite::Error> {
+fn nothing_here() -> Result<Reply, sql::Error> {
     Ok(Reply::problem(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
@@ -93,8 +90,8 @@ fn with(
     connection: &Connection,
     exchange: &Exchange,
     id: &str,
-    action: impl FnOnce(Rollout) -> Result<Reply, rusqlite::Error>,
-) -> Result<Reply, rusqlite::Error> {
+    action: impl FnOnce(Rollout) -> Result<Reply, sql::Error>,
+) -> Result<Reply, sql::Error> {
     let found = id.parse().ok().map(|id| find(connection, &exchange.who, id)).transpose()?;
     match found.flatten() {
         Some(rollout) => action(rollout),
@@ -103,11 +100,7 @@ fn with(
 }
 
 /// A rollout in JSON, as it is now.
-fn described(
-    connection: &Connection,
-    exchange: &Exchange,
-    id: i64,
-) -> Result<Reply, rusqlite::Error> {
+fn described(connection: &Connection, exchange: &Exchange, id: i64) -> Result<Reply, sql::Error> {
     let Some(rollout) = find(connection, &exchange.who, id)? else {
         return Ok(Reply::problem(StatusCode::NOT_FOUND, "there is no such rollout"));
     };
@@ -122,7 +115,7 @@ fn steer(
     exchange: &Exchange,
     rollout: &Rollout,
     act: Event,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     const BY_ITS_OWNER: &str = "by its owner";
     let rollout = advance::advance(connection, exchange, rollout)?;
     if act.is_done_in(rollout.state) {
@@ -157,10 +150,10 @@ fn enter(
     rollout: &Rollout,
     event: Event,
     reason: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let Some(state) = rollout.state.after(event) else { return Ok(()) };
     let update = "UPDATE rollouts SET state = ?2, reason = ?3, stuck_unix_s = NULL WHERE id = ?1";
-    connection.prepare_cached(update)?.execute(params![rollout.id, state, reason])?;
+    connection.statement(update).execute(params![rollout.id, state, reason])?;
     note(connection, exchange, rollout.id, &format!("rollout is {}", state.word()), reason)
 }
 
@@ -170,7 +163,7 @@ fn note(
     id: i64,
     action: &str,
     detail: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let (unix_s, who) = (exchange.unix_s, exchange.who.as_str());
     let subject = format!("rollout {id}");
     let event = audit::Event { unix_s, who, action, subject: &subject, detail, owner: who };
@@ -178,29 +171,25 @@ fn note(
 }
 
 /// Takes a device out of the rollouts that are under way: those behind it move up.
-pub(crate) fn leave(
-    connection: &Connection,
-    who: &str,
-    device: &str,
-) -> Result<(), rusqlite::Error> {
+pub(crate) fn leave(connection: &Connection, who: &str, device: &str) -> Result<(), sql::Error> {
     let query = "SELECT d.rollout, d.position FROM rollout_devices d CROSS JOIN rollouts r ON r.id = d.rollout \
          WHERE d.device = ?1 AND r.who = ?2 AND r.state IN ('running', 'paused', 'rolling back')";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows = statement.query_map([device, who], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let rows: Vec<(i64, i64)> = rows.collect::<Result<_, _>>()?;
+    let statement = connection.statement(query);
+    let rows: Vec<(i64, i64)> =
+        statement.query_map([device, who], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (rollout, position) in rows {
         let place = [rollout, position];
         let delete = "DELETE FROM rollout_devices WHERE rollout = ?1 AND position = ?2";
-        connection.prepare_cached(delete)?.execute(place)?;
+        connection.statement(delete).execute(place)?;
         let move_up = "UPDATE rollout_devices SET position = position - 1 WHERE rollout = ?1 AND position > ?2";
-        connection.prepare_cached(move_up)?.execute(place)?;
+        connection.statement(move_up).execute(place)?;
         let looked_at = "UPDATE rollouts SET awaited_from = awaited_from - 1 WHERE id = ?1 AND awaited_from > ?2";
-        connection.prepare_cached(looked_at)?.execute(place)?;
+        connection.statement(looked_at).execute(place)?;
     }
     Ok(())
 }
 
-/// The moment of a request, as SQLite stores it.
+/// The moment of a request, as the database stores it.
 fn now(exchange: &Exchange) -> i64 {
     seconds(exchange.unix_s)
 }

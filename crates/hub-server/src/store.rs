@@ -1,17 +1,27 @@
-//! The hub's database: the file, its versions, its audit log, and the figures and limits that stand in it.
+//! The hub's database: its engines, its versions, its audit log, and the figures and limits that stand in it.
 //!
 //! Invariant: a room above writes in a transaction of [`Database`] alone.
 
 pub(crate) mod audit;
 mod backup;
 mod database;
+mod engine;
 mod error;
 pub(crate) mod figures;
+mod location;
 mod lock;
 mod migrations;
+mod moving;
+mod postgres;
 mod served;
 pub(crate) mod space;
+pub(crate) mod sql;
+mod sqlite;
 
 pub use database::Database;
 pub use error::DatabaseError;
 pub(crate) use error::failed;
+pub use location::Location;
+pub use moving::{Copied, MoveError};
+pub use postgres::{LocationError, Server};
+pub use sql::Error as SqlError;

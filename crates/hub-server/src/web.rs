@@ -30,7 +30,6 @@ mod router;
 mod state;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::OriginalUri;
@@ -41,6 +40,7 @@ use tenure_pages::Visits;
 use tower::ServiceExt as _;
 
 use crate::running::Running;
+use crate::store::Location;
 use machines::MachinePages;
 pub use machines::Visitors;
 use router::router;
@@ -50,7 +50,7 @@ use state::HubState;
 #[derive(Debug)]
 pub struct Pages {
     /// The hub's database.
-    pub database: PathBuf,
+    pub database: Location,
     /// The prices of bills.
     pub tariff: Option<Tariff>,
     /// Whether browsers reach the pages by TLS, the hub's own or a proxy's, so that cookies never travel without it.

@@ -59,13 +59,13 @@ fn path(folder: &tempfile::TempDir) -> PathBuf {
 #[test]
 fn what_was_committed_is_there_after_a_restart_and_the_rest_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     database.set_seed(&[7; 32]).unwrap();
     assert!(put(&mut database, "attic", 1));
     database.commit().unwrap();
     assert!(put(&mut database, "attic", 2) && put(&mut database, "cellar", 1));
     drop(database);
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     assert_eq!(database.seed().unwrap(), Some([7; 32]));
     assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
 }
@@ -105,7 +105,7 @@ fn process_that_is_killed_while_it_writes_loses_nothing_acknowledged() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let mut database = Database::open(&path(&folder)).unwrap();
+        let mut database = Database::open(path(&folder)).unwrap();
         let kept = sequences(&mut database);
         assert_eq!(kept.len(), 4);
         assert!(kept.iter().all(|(_, sequence)| *sequence == kept[0].1), "all or none: {kept:?}");
@@ -118,7 +118,7 @@ fn process_that_is_killed_while_it_writes_loses_nothing_acknowledged() {
 #[test]
 fn full_disk_refuses_the_whole_batch_and_writes_go_on_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     assert!(put(&mut database, "attic", 1));
     database.commit().unwrap();
     database.limit_pages(Some(40)).unwrap();
@@ -144,10 +144,10 @@ fn records_and_identity_of_a_flash_file_are_taken_over() {
     let mut flash = FlashStorage::open(RamFlash::new(geometry), &mut Sequence(1)).unwrap();
     flash.set_seed(&[8; 32]).unwrap();
     assert!(put(&mut flash, "attic", 5) && put(&mut flash, "cellar", 6));
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     assert_eq!(database.import(&mut flash, NOW).unwrap(), 2);
     drop(database);
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     assert_eq!(database.seed().unwrap(), Some([8; 32]));
     assert_eq!(sequences(&mut database), [("attic".to_string(), 5), ("cellar".to_string(), 6)]);
 }
@@ -155,16 +155,16 @@ fn records_and_identity_of_a_flash_file_are_taken_over() {
 #[test]
 fn second_process_on_the_same_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let first = Database::open(&path(&folder)).unwrap();
-    assert!(matches!(Database::open(&path(&folder)), Err(DatabaseError::InUse(_))));
+    let first = Database::open(path(&folder)).unwrap();
+    assert!(matches!(Database::open(path(&folder)), Err(DatabaseError::InUse(_))));
     drop(first);
-    Database::open(&path(&folder)).unwrap();
+    Database::open(path(&folder)).unwrap();
 }
 
 #[test]
 fn backup_of_a_running_hub_is_a_whole_database_and_overwrites_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let mut database = Database::open(&path(&folder)).unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
     database.set_seed(&[7; 32]).unwrap();
     assert!(put(&mut database, "attic", 1));
     database.commit().unwrap();
@@ -186,7 +186,7 @@ fn backup_of_a_running_hub_is_a_whole_database_and_overwrites_nothing() {
 fn backup_beside_a_writer_that_never_stops_ends_and_is_of_one_moment() {
     const COMMITS_MAX: u64 = 200_000;
     let folder = tempfile::tempdir().unwrap();
-    let database = Database::open(&path(&folder)).unwrap();
+    let database = Database::open(path(&folder)).unwrap();
     let writer = rusqlite::Connection::open(path(&folder)).unwrap();
     writer.pragma_update(None, "synchronous", "OFF").unwrap();
     let ballast = "CREATE TABLE ballast (bytes BLOB); \
@@ -226,19 +226,19 @@ fn backup_beside_a_writer_that_never_stops_ends_and_is_of_one_moment() {
 #[test]
 fn database_of_a_newer_version_or_of_another_program_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Database::open(&path(&folder)).unwrap());
+    drop(Database::open(path(&folder)).unwrap());
     let change = |statement: &str| {
         let connection = rusqlite::Connection::open(path(&folder)).unwrap();
         connection.execute_batch(statement).unwrap();
     };
     change("PRAGMA user_version = 999");
-    let newer = Database::open(&path(&folder));
+    let newer = Database::open(path(&folder));
     assert!(matches!(newer, Err(DatabaseError::Newer { version: 999, .. })));
     change("PRAGMA application_id = 1");
-    assert!(matches!(Database::open(&path(&folder)), Err(DatabaseError::Foreign)));
+    assert!(matches!(Database::open(path(&folder)), Err(DatabaseError::Foreign)));
     let other = folder.path().join("hub.other");
     std::fs::write(&other, "not a database, but long enough to be read as one".repeat(40)).unwrap();
-    assert!(matches!(Database::open(&other), Err(DatabaseError::Sqlite(_))));
+    assert!(matches!(Database::open(&other), Err(DatabaseError::Sql(_))));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn changed_deleted_or_exchanged_audit_entry_is_found() {
         ("UPDATE audit SET who = who || 'x', action = substr(action, 2) WHERE number = 1", 1),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut database = Database::open(&path(&folder)).unwrap();
+        let mut database = Database::open(path(&folder)).unwrap();
         for device in ["attic", "cellar", "shed"] {
             assert!(put(&mut database, device, 1));
         }

@@ -1,7 +1,6 @@
 //! A hub's storage on NOR flash: each record is a value of a power-safe tree.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
@@ -40,7 +39,7 @@ impl<F: Flash> Storage for FlashStorage<F> {
         let kept = self.store.get(OWN_TREE, SEED_PATH).map_err(failed(READ))?;
         let Some(value) = kept else { return Ok(None) };
         let seed = value.bytes.try_into();
-        let damaged = || StorageError(String::from("the stored identity is damaged"));
+        let damaged = || StorageError::new("the stored identity is damaged");
         seed.map(Some).map_err(|_| damaged())
     }
 
@@ -74,5 +73,5 @@ const WRITE: &str = "the hub's own values can't be written";
 
 /// An error of the store, with what the store couldn't do.
 fn failed<E: Display>(action: &str) -> impl FnOnce(E) -> StorageError {
-    move |error| StorageError(format!("{action}: {error}"))
+    move |error| StorageError::new(format!("{action}: {error}"))
 }

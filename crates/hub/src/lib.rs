@@ -63,6 +63,8 @@ const SWEEP_EVERY_S: u64 = 60 * 60;
 const SWEEP_FULL_EVERY_S: u64 = 10;
 /// How often the storage does what is due by the clock.
 const TICK_EVERY: Duration = Duration::from_secs(2);
+/// The answer to a device whose record waits for a storage that is away.
+const LATER: NoResult = NoResult::Deferred { again_in: Duration::from_secs(5) };
 /// How often it says at most that a table was full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 /// The tables that it may say that of: its sessions', the door and the directory.
@@ -139,6 +141,8 @@ struct Held {
     result: Result<Option<Vec<u8>>, NoResult>,
     /// The reply if the commit fails.
     otherwise: Result<Option<Vec<u8>>, NoResult>,
+    /// The same if it fails because the storage is away.
+    if_away: NoResult,
     notice: Option<Notice>,
 }
 
@@ -150,8 +154,23 @@ enum Answer {
     Held {
         result: Result<Option<Vec<u8>>, NoResult>,
         otherwise: Result<Option<Vec<u8>>, NoResult>,
+        if_away: NoResult,
         notice: Option<Notice>,
     },
+}
+
+/// Why a record isn't listed.
+enum Unlisted {
+    /// It is refused.
+    Refused(Refusal),
+    /// The storage is away: its device tries again.
+    Later,
+}
+
+impl From<Refusal> for Unlisted {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 impl<S: Storage> Hub<S> {
@@ -275,7 +294,7 @@ impl<S: Storage> Hub<S> {
             }
             Err(error) => {
                 self.is_dirty = true;
-                self.notify(Notice::NotStored { reason: error.0 });
+                self.notify(Notice::NotStored { reason: error.reason });
             }
         }
     }
@@ -322,8 +341,8 @@ impl<S: Storage> Hub<S> {
             };
             match answer {
                 Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
-                Answer::Held { result, otherwise, notice } => {
-                    self.held.push(Held { handle, result, otherwise, notice });
+                Answer::Held { result, otherwise, if_away, notice } => {
+                    self.held.push(Held { handle, result, otherwise, if_away, notice });
                 }
             }
         }
@@ -339,7 +358,7 @@ impl<S: Storage> Hub<S> {
         let failed = self.storage.commit().err();
         let undo = core::mem::take(&mut self.undo);
         if let Some(error) = &failed {
-            self.notify(Notice::NotStored { reason: error.0.clone() });
+            self.notify(Notice::NotStored { reason: error.reason.clone() });
             for (device, before) in undo.into_iter().rev() {
                 self.favour(&device, false);
                 match before {
@@ -350,12 +369,16 @@ impl<S: Storage> Hub<S> {
             }
         }
         for held in core::mem::take(&mut self.held) {
-            if failed.is_none() {
-                held.notice.into_iter().for_each(|notice| self.notify(notice));
-                self.endpoint.reply(now, held.handle, held.result);
-            } else {
-                self.endpoint.reply(now, held.handle, held.otherwise);
-            }
+            let result = match &failed {
+                None => {
+                    held.notice.into_iter().for_each(|notice| self.notify(notice));
+                    held.result
+                }
+                // A storage that went away may have kept it all the same.
+                Some(error) if error.is_away => Err(held.if_away),
+                Some(_) => held.otherwise,
+            };
+            self.endpoint.reply(now, held.handle, result);
         }
     }
 
@@ -386,7 +409,10 @@ impl<S: Storage> Hub<S> {
                 self.is_dirty = true;
                 match self.storage.call(&call) {
                     Err(declined) => Answer::Now(Err(declined)),
-                    result => Answer::Held { result, otherwise, notice: None },
+                    result => {
+                        let if_away = NoResult::OutcomeUnknown;
+                        Answer::Held { result, otherwise, if_away, notice: None }
+                    }
                 }
             }
         }
@@ -404,12 +430,13 @@ impl<S: Storage> Hub<S> {
         match self.register(moment, peer, from.clone(), parameter) {
             Ok(notice) => {
                 let otherwise = reply(Some(Refusal::Full));
-                Answer::Held { result: reply(None), otherwise, notice }
+                Answer::Held { result: reply(None), otherwise, if_away: LATER, notice }
             }
-            Err(refusal) => {
+            Err(Unlisted::Refused(refusal)) => {
                 self.notify(Notice::Refused { refusal, address: from });
                 Answer::Now(reply(Some(refusal)))
             }
+            Err(Unlisted::Later) => Answer::Now(Err(LATER)),
         }
     }
 
@@ -420,16 +447,16 @@ impl<S: Storage> Hub<S> {
         peer: &PublicKey,
         from: Address,
         parameter: &[u8],
-    ) -> Result<Option<Notice>, Refusal> {
+    ) -> Result<Option<Notice>, Unlisted> {
         let unix_s = moment.unix_time.seconds;
         let signed: SignedRecord =
             postcard::from_bytes(parameter).map_err(|_| Refusal::Malformed)?;
         let record = tenure_directory::open(&signed, unix_s)?;
         if record.device_machine != *peer {
-            return Err(Refusal::Sender);
+            return Err(Refusal::Sender.into());
         }
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
-            return Err(Refusal::Revoked);
+            return Err(Refusal::Revoked.into());
         }
         self.sweep(unix_s)?;
         let is_new = self.listed.table().assess(&record).inspect_err(|refusal| {
@@ -441,7 +468,7 @@ impl<S: Storage> Hub<S> {
         if is_new {
             self.check_quota(&record, &kept.seen_at)?;
             if !self.pace.admit(moment.now, &device) {
-                return Err(Refusal::TooOften);
+                return Err(Refusal::TooOften.into());
             }
             let accepted = Accepted { kept: &kept, record: &record, unix_s };
             self.is_dirty = true;
@@ -466,7 +493,7 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Forgets what expired long ago, once in a while, and sooner while there is no room.
-    fn sweep(&mut self, unix_s: u64) -> Result<(), Refusal> {
+    fn sweep(&mut self, unix_s: u64) -> Result<(), Unlisted> {
         let is_full = self.listed.table().count() >= self.config.devices_max;
         let due_unix_s = match is_full {
             true => self.swept_unix_s.saturating_add(SWEEP_FULL_EVERY_S),
@@ -514,10 +541,10 @@ impl<S: Storage> Hub<S> {
         is_news.then(|| Notice::Listed { device, address: from.clone(), machines })
     }
 
-    /// Says that the storage failed; the device is told that the hub is full.
-    fn not_stored(&mut self, error: StorageError) -> Refusal {
-        self.notify(Notice::NotStored { reason: error.0 });
-        Refusal::Full
+    /// Says that the storage failed; the device is told that the hub is full, or to try again.
+    fn not_stored(&mut self, error: StorageError) -> Unlisted {
+        self.notify(Notice::NotStored { reason: error.reason });
+        if error.is_away { Unlisted::Later } else { Refusal::Full.into() }
     }
 
     fn notify(&mut self, notice: Notice) {

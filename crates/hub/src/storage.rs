@@ -126,13 +126,30 @@ pub trait Storage {
     }
 }
 
-/// Why a storage failed, in words.
+/// Why a storage failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StorageError(pub String);
+pub struct StorageError {
+    /// In words.
+    pub reason: String,
+    /// Whether it is only away, so that whoever asks tries again.
+    pub is_away: bool,
+}
+
+impl StorageError {
+    /// A storage that is there, and failed.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_away: false }
+    }
+
+    /// A storage that isn't there now, as a server that starts.
+    pub fn away(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_away: true }
+    }
+}
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 

@@ -33,6 +33,7 @@ struct Faulty {
     flash: FlashStorage<RamFlash>,
     commits: usize,
     fails: bool,
+    is_away: bool,
     /// The devices that their owner has revoked.
     revoked: Vec<Name>,
     ticks: usize,
@@ -74,7 +75,11 @@ impl Storage for Faulty {
 
     fn commit(&mut self) -> Result<(), StorageError> {
         self.commits += 1;
-        if self.fails { Err(StorageError("no room".into())) } else { Ok(()) }
+        match (self.fails, self.is_away) {
+            (false, false) => Ok(()),
+            (true, _) => Err(StorageError::new("no room")),
+            (false, true) => Err(StorageError::away("it starts")),
+        }
     }
 }
 
@@ -97,7 +102,14 @@ impl World {
         let unix_time = UnixTime { seconds: NOW };
         let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
         let flash = FlashStorage::open(RamFlash::new(FLASH), moment.entropy).unwrap();
-        let storage = Faulty { flash, commits: 0, fails: false, revoked: Vec::new(), ticks: 0 };
+        let storage = Faulty {
+            flash,
+            commits: 0,
+            fails: false,
+            is_away: false,
+            revoked: Vec::new(),
+            ticks: 0,
+        };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
     }
@@ -361,6 +373,20 @@ fn registration_that_cannot_be_committed_is_refused_and_not_listed() {
     world.hub.storage().fails = false;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
     assert!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())).is_some());
+}
+
+#[test]
+fn device_whose_record_waits_for_a_storage_that_is_away_is_told_when_to_try_again() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    world.hub.storage().is_away = true;
+    let record = postcard::to_allocvec(&attic.signed()).unwrap();
+    let answer = world.call(&mut attic, function::REGISTER, record);
+    assert!(matches!(answer, Err(NoResult::Deferred { .. })), "{answer:?}");
+    assert_eq!(world.hub.notice(), Some(Notice::NotStored { reason: "it starts".into() }));
+    assert_eq!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())), None);
+    world.hub.storage().is_away = false;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
 }
 
 #[test]

@@ -213,6 +213,8 @@ pub enum HubRefusal {
     NotNeeded,
     /// The key is known as a tenant alone, which opens less than the token that it asks for.
     TenantAlone,
+    /// The hub's database can't be reached now.
+    Away,
 }
 
 impl core::fmt::Display for HubRefusal {
@@ -232,6 +234,7 @@ impl core::fmt::Display for HubRefusal {
             Self::Stranger => "the caller is no device that is listed at this hub",
             Self::NotNeeded => "no rollout that is under way on the device needs that package",
             Self::TenantAlone => "the key owns no device at this hub; as a tenant it gets tokens with the scopes read, receipts and passes",
+            Self::Away => "the hub's database can't be reached now; try again",
         })
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 .collect(),
             Need::Servers => vec!["nginx-light".into()],
             Need::Broker => ["mosquitto", "mosquitto-clients"].map(String::from).to_vec(),
+            Need::Postgres => vec!["postgresql".into()],
             Need::OpenSsl => vec!["openssl".into()],
             Need::TlsPeers => {
                 ["gnutls-bin", "libnss3-tools", "libwolfssl-dev", "golang-go", "gcc", "python3-pip"]

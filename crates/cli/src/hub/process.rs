@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::{Certificates, Database, Entrance};
+use tenure_hub_server::{Certificates, Database, Entrance, Location};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
@@ -16,10 +16,14 @@ use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use database::DatabaseArguments;
 use log::Log;
+use moving::MoveArguments;
 use pages::{Served, Serving};
 
+mod database;
 mod log;
+mod moving;
 mod pages;
 
 /// The database of a hub.
@@ -55,6 +59,7 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     Backup(BackupArguments),
+    Move(MoveArguments),
     VerifyAudit(VerifyArguments),
 }
 
@@ -82,15 +87,24 @@ struct BackupArguments {
 #[derive(clap::Args)]
 struct VerifyArguments {
     /// The database: a backup, or the `hub.sqlite` of a hub.
-    database: PathBuf,
+    #[arg(
+        value_name = "DATABASE",
+        required_unless_present_any = ["database", "database_file"],
+        conflicts_with = "database_file"
+    )]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    server: DatabaseArguments,
 }
 
 /// The arguments of a hub that runs.
 #[derive(clap::Args)]
 struct RunArguments {
     /// The folder that holds the hub; made if it isn't there.
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["database", "database_file"])]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    server: DatabaseArguments,
     /// The most MiB that the database takes; beyond it, writes are refused as on a full disk.
     #[arg(long, value_name = "MIB", default_value = "4096", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
     disk_max: u64,
@@ -161,6 +175,7 @@ impl std::str::FromStr for Whose {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     match &arguments.command {
         Some(Command::Backup(backup)) => back_up(backup, output),
+        Some(Command::Move(arguments)) => moving::run(arguments, output),
         Some(Command::VerifyAudit(verify)) => verify_audit(verify, output),
         None => serve(&arguments.run, output),
     }
@@ -242,11 +257,29 @@ fn entrance(address: SocketAddr, arguments: &RunArguments) -> anyhow::Result<Ent
 fn serving(entrance: Entrance, arguments: &RunArguments) -> anyhow::Result<Serving> {
     Ok(Serving {
         entrance,
-        path: folder(arguments)?.join(DATABASE),
+        location: location(arguments)?,
         tariff: arguments.tariff.as_deref().map(read_tariff).transpose()?,
         url: arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string()),
         are_strangers_let_in: arguments.guests,
     })
+}
+
+/// Where the database is: on the server that is named, or in the hub's folder.
+fn location(arguments: &RunArguments) -> anyhow::Result<Location> {
+    match server(arguments)? {
+        Some(server) => Ok(server),
+        None => Ok(folder(arguments)?.join(DATABASE).into()),
+    }
+}
+
+/// The database on a server, if it is there. A folder that is named comes before the environment.
+fn server(arguments: &RunArguments) -> anyhow::Result<Option<Location>> {
+    let RunArguments { data, server, .. } = arguments;
+    match (data, server.is_on_the_command_line()) {
+        (Some(_), true) => bail!("--data and --database name two places for the hub; name one"),
+        (Some(_), false) => Ok(None),
+        (None, _) => server.location(),
+    }
 }
 
 fn folder(arguments: &RunArguments) -> anyhow::Result<&Path> {
@@ -254,7 +287,16 @@ fn folder(arguments: &RunArguments) -> anyhow::Result<&Path> {
 }
 
 fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
-    let folder = folder(arguments)?;
+    let mut database = match server(arguments)? {
+        Some(server) => Database::open(server)?,
+        None => open_folder(folder(arguments)?)?,
+    };
+    let pages = arguments.disk_max.saturating_mul(1 << 20) / PAGE_BYTES;
+    database.limit_pages(Some(u32::try_from(pages).unwrap_or(u32::MAX)))?;
+    Ok(database)
+}
+
+fn open_folder(folder: &Path) -> anyhow::Result<Database> {
     let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
     // The lock comes before the database, where a full disk may break off the making of a hub.
     let is_others = |file: std::io::Result<std::fs::DirEntry>| {
@@ -270,8 +312,6 @@ fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
     if flash.exists() {
         import(&mut database, &flash, &folder.join(FLASH_IMPORTED))?;
     }
-    let pages = arguments.disk_max.saturating_mul(1 << 20) / PAGE_BYTES;
-    database.limit_pages(Some(u32::try_from(pages).unwrap_or(u32::MAX)))?;
     Ok(database)
 }
 
@@ -299,8 +339,12 @@ fn back_up(arguments: &BackupArguments, output: &Output) -> anyhow::Result<()> {
 }
 
 fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<()> {
-    let path = arguments.database.display();
-    match Database::read(&arguments.database)?.verify_audit()? {
+    let location = match &arguments.file {
+        Some(file) => Some(Location::from(file)),
+        None => arguments.server.location()?,
+    };
+    let location = location.context("say which database")?;
+    match Database::read(&location)?.verify_audit()? {
         Ok(Some(last)) => {
             let (number, hash) = (last.number, last.hash.to_string());
             let text = format!("{number} entries, unbroken; the last has the hash {hash}");
@@ -308,7 +352,7 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
         }
         Ok(None) => output.line("no entries", &serde_json::json!({ "entries": 0 })),
         Err(broken) => bail!(
-            "{path}: entry {} doesn't follow the one before it: the log was changed there",
+            "{location}: entry {} doesn't follow the one before it: the log was changed there",
             broken.number
         ),
     }

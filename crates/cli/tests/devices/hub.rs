@@ -10,7 +10,7 @@ use crate::guests::package;
 use crate::harness::{Process, User, any_address};
 
 /// The answer to a `GET` of `path` at the hub's pages.
-fn get(url: &str, path: &str, header: &str) -> String {
+pub(crate) fn get(url: &str, path: &str, header: &str) -> String {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n{header}\r\n\r\n");

@@ -9,6 +9,7 @@ mod clocks;
 mod coap;
 mod commands;
 mod compiled;
+mod database;
 mod discovery;
 mod events;
 mod every_command;

@@ -1,21 +1,21 @@
 //! Lists in JSON, the same over HTTP and in a session.
 
 use http::StatusCode;
-use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
 use crate::api::resource::{Cell, Request, Resource, Rows, resource};
 use crate::exchange::{Exchange, Reply};
+use crate::store::sql::{self, Connection};
 
 /// Answers `GET /v1/RESOURCE` of a pass that may read.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn answer(
     connection: &Connection,
     name: &str,
     exchange: &Exchange,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(resource) = resource(name) else {
         return Ok(Reply::problem(StatusCode::NOT_FOUND, "there is no such list"));
     };

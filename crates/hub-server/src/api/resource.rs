@@ -2,11 +2,13 @@
 //! file and the line of the OpenAPI document all come from one [`Resource`].
 //!
 //! Invariant: every query is restricted to the rows that belong to the key that asks; texts of a request
-//! reach SQLite as bound values alone.
+//! reach the database as bound values alone.
 
 mod listed;
 mod query;
 mod reported;
+
+use crate::store::sql::Words;
 
 pub(crate) use query::{Cell, Request, Rows};
 
@@ -40,7 +42,7 @@ pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) kind: Kind,
     /// The expression in SQL.
-    sql: &'static str,
+    sql: Words,
 }
 
 /// A kind of thing that is listed.
@@ -53,7 +55,7 @@ pub(crate) struct Resource {
     pub(crate) about: &'static str,
     pub(crate) columns: &'static [Column],
     /// The tables in SQL.
-    from: &'static str,
+    from: Words,
     /// The condition under which the key `?1` may see a row.
     visible: &'static str,
     /// The order if nothing else is asked for.
@@ -61,7 +63,18 @@ pub(crate) struct Resource {
 }
 
 const fn column(name: &'static str, title: &'static str, kind: Kind, sql: &'static str) -> Column {
-    Column { name, title, kind, sql }
+    Column { name, title, kind, sql: Words::alike(sql) }
+}
+
+/// A column that each engine writes in its own way.
+const fn column_of_each(
+    name: &'static str,
+    title: &'static str,
+    kind: Kind,
+    sqlite: &'static str,
+    postgres: &'static str,
+) -> Column {
+    Column { name, title, kind, sql: Words::each(sqlite, postgres) }
 }
 
 /// The devices' names beside receipts.

@@ -6,12 +6,12 @@
 //! - A statement that was signed for one hub or session is worth nothing at another.
 //! - A pass opens the parts of the API that its scopes name; a session's pass is good in that session.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::{Context, SigningKey, sha256, verify};
 use tenure_wire::hub::{Access, HubRefusal, Scope, SignIn, SignInStatement};
 use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::store::audit::{self, seconds};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 const SIGN_IN: Context = Context::new("hub sign-in");
 /// How long a code is good, in seconds.
@@ -70,7 +70,7 @@ fn statement(hub: PublicKey, session: PublicKey, access: Access) -> Vec<u8> {
 /// Checks a request and makes its pass, in the transaction that is under way. Returns the secret.
 ///
 /// # Errors
-/// SQLite fails; or inside, why there is no pass.
+/// The database fails; or inside, why there is no pass.
 pub(crate) fn sign_in(
     connection: &Connection,
     hub: PublicKey,
@@ -78,7 +78,7 @@ pub(crate) fn sign_in(
     request: &SignIn,
     owners: &[VerifyingKey],
     unix_s: u64,
-) -> Result<Result<String, HubRefusal>, rusqlite::Error> {
+) -> Result<Result<String, HubRefusal>, sql::Error> {
     let who = request.key.to_string();
     let is_owner = owners.contains(&request.key) || has_device(connection, &who)?;
     if !is_owner && !is_in_receipts(connection, &who)? {
@@ -110,7 +110,7 @@ pub(crate) fn sign_in(
         }
     };
     let count = "SELECT count(*) FROM passes WHERE who = ?1 AND kind <> 'session'";
-    let count: i64 = connection.prepare_cached(count)?.query_row([&who], |row| row.get(0))?;
+    let count: i64 = connection.statement(count).query_row([&who], |row| row.get(0))?;
     if count >= PASSES_MAX && new.kind != "session" {
         return Ok(Err(HubRefusal::TooMany));
     }
@@ -131,11 +131,11 @@ pub(crate) fn open_page(
     connection: &Connection,
     code: &str,
     unix_s: u64,
-) -> Result<Option<String>, rusqlite::Error> {
+) -> Result<Option<String>, sql::Error> {
     let take = "DELETE FROM passes WHERE secret_hash = ?1 AND kind = 'code' AND expires_unix_s > ?2 \
          RETURNING who";
     let who: Option<String> = connection
-        .prepare_cached(take)?
+        .statement(take)
         .query_row(params![hash(code), seconds(unix_s)], |row| row.get(0))
         .optional()?;
     match who {
@@ -153,7 +153,7 @@ pub(crate) fn holder(
     kind: &str,
     secret: &str,
     unix_s: u64,
-) -> Result<Option<Holder>, rusqlite::Error> {
+) -> Result<Option<Holder>, sql::Error> {
     let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = ?2 AND expires_unix_s > ?3";
     find_holder(connection, find, params![hash(secret), kind, seconds(unix_s)])
 }
@@ -174,7 +174,7 @@ pub(crate) fn session_of(
     connection: &Connection,
     secret: &str,
     unix_s: u64,
-) -> Result<Option<Session>, rusqlite::Error> {
+) -> Result<Option<Session>, sql::Error> {
     find_session(connection, "secret_hash = ?1", params![hash(secret), seconds(unix_s)])
 }
 
@@ -183,22 +183,22 @@ pub(crate) fn session_by_id(
     connection: &Connection,
     id: i64,
     unix_s: u64,
-) -> Result<Option<Session>, rusqlite::Error> {
+) -> Result<Option<Session>, sql::Error> {
     find_session(connection, "id = ?1", params![id, seconds(unix_s)])
 }
 
 fn find_session(
     connection: &Connection,
     which: &'static str,
-    pass: &[&dyn rusqlite::ToSql],
-) -> Result<Option<Session>, rusqlite::Error> {
+    pass: &[&dyn sql::ToSql],
+) -> Result<Option<Session>, sql::Error> {
     let find = format!(
         "SELECT id, who, secret_hash FROM passes WHERE {which} AND kind = 'page' AND expires_unix_s > ?2"
     );
-    let session = |row: &rusqlite::Row<'_>| {
+    let session = |row: &sql::Row<'_>| {
         Ok(Session { id: row.get(0)?, who: row.get(1)?, secret_hash: row.get(2)? })
     };
-    connection.prepare_cached(&find)?.query_row(pass, session).optional()
+    connection.statement(&find).query_row(pass, session).optional()
 }
 
 /// The holder of `secret`, if it is a pass for the session of `session`.
@@ -207,7 +207,7 @@ pub(crate) fn holder_in_session(
     session: &PublicKey,
     secret: &str,
     unix_s: u64,
-) -> Result<Option<Holder>, rusqlite::Error> {
+) -> Result<Option<Holder>, sql::Error> {
     let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = 'session' \
          AND name = ?2 AND expires_unix_s > ?3";
     let pass = params![hash(secret), session.to_string(), seconds(unix_s)];
@@ -217,16 +217,16 @@ pub(crate) fn holder_in_session(
 fn find_holder(
     connection: &Connection,
     find: &str,
-    pass: &[&dyn rusqlite::ToSql],
-) -> Result<Option<Holder>, rusqlite::Error> {
-    let holder = |row: &rusqlite::Row<'_>| Ok(Holder { who: row.get(0)?, scopes: row.get(1)? });
-    connection.prepare_cached(find)?.query_row(pass, holder).optional()
+    pass: &[&dyn sql::ToSql],
+) -> Result<Option<Holder>, sql::Error> {
+    let holder = |row: &sql::Row<'_>| Ok(Holder { who: row.get(0)?, scopes: row.get(1)? });
+    connection.statement(find).query_row(pass, holder).optional()
 }
 
 /// Ends the pass with `secret`.
-pub(crate) fn sign_out(connection: &Connection, secret: &str) -> Result<(), rusqlite::Error> {
+pub(crate) fn sign_out(connection: &Connection, secret: &str) -> Result<(), sql::Error> {
     let delete = "DELETE FROM passes WHERE secret_hash = ?1 AND kind = 'page'";
-    connection.prepare_cached(delete)?.execute([hash(secret)]).map(drop)
+    connection.statement(delete).execute([hash(secret)]).map(drop)
 }
 
 /// Ends pass number `id` of `who`; returns whether there was one.
@@ -235,12 +235,10 @@ pub(crate) fn revoke(
     who: &str,
     id: i64,
     unix_s: u64,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let delete = "DELETE FROM passes WHERE id = ?1 AND who = ?2 RETURNING name";
-    let name: Option<String> = connection
-        .prepare_cached(delete)?
-        .query_row(params![id, who], |row| row.get(0))
-        .optional()?;
+    let name: Option<String> =
+        connection.statement(delete).query_row(params![id, who], |row| row.get(0)).optional()?;
     if let Some(name) = &name {
         note(connection, who, "revoked a pass", name, unix_s)?;
     }
@@ -248,28 +246,28 @@ pub(crate) fn revoke(
 }
 
 /// Whether a device of that owner is listed.
-fn has_device(connection: &Connection, who: &str) -> Result<bool, rusqlite::Error> {
+fn has_device(connection: &Connection, who: &str) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM devices WHERE owner = ?1 LIMIT 1";
-    connection.prepare_cached(query)?.exists([who])
+    connection.statement(query).exists([who])
 }
 
 /// Whether a receipt names that key, as its tenant or as the device's owner of then.
-fn is_in_receipts(connection: &Connection, who: &str) -> Result<bool, rusqlite::Error> {
+fn is_in_receipts(connection: &Connection, who: &str) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM receipts WHERE tenant = ?1 UNION ALL \
          SELECT 1 FROM receipts WHERE owner = ?1 LIMIT 1";
-    connection.prepare_cached(query)?.exists([who])
+    connection.statement(query).exists([who])
 }
 
-fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), rusqlite::Error> {
+fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), sql::Error> {
     let delete = "DELETE FROM passes WHERE expires_unix_s <= ?1";
-    connection.prepare_cached(delete)?.execute([seconds(unix_s)]).map(drop)
+    connection.statement(delete).execute([seconds(unix_s)]).map(drop)
 }
 
 /// Ends the oldest passes for sessions of `who`, so that there is room for one more.
-fn make_room_for_session(connection: &Connection, who: &str) -> Result<(), rusqlite::Error> {
+fn make_room_for_session(connection: &Connection, who: &str) -> Result<(), sql::Error> {
     let delete = "DELETE FROM passes WHERE id IN (SELECT id FROM passes WHERE who = ?1 AND kind = 'session' \
-         ORDER BY id DESC LIMIT -1 OFFSET ?2)";
-    connection.prepare_cached(delete)?.execute(params![who, SESSIONS_MAX - 1]).map(drop)
+         ORDER BY id DESC LIMIT 1000000 OFFSET ?2)";
+    connection.statement(delete).execute(params![who, SESSIONS_MAX - 1]).map(drop)
 }
 
 /// Scopes as they are stored.
@@ -281,11 +279,7 @@ fn in_words(scopes: &[Scope]) -> String {
 }
 
 /// Makes a pass; `None` if the system has no randomness.
-fn make(
-    connection: &Connection,
-    new: &New<'_>,
-    unix_s: u64,
-) -> Result<Option<String>, rusqlite::Error> {
+fn make(connection: &Connection, new: &New<'_>, unix_s: u64) -> Result<Option<String>, sql::Error> {
     let mut random = [0; 20];
     if getrandom::fill(&mut random).is_err() {
         return Ok(None);
@@ -296,7 +290,7 @@ fn make(
     let New { kind, who, name, scopes, lifetime_s } = new;
     let expires = seconds(unix_s.saturating_add(*lifetime_s));
     let row = params![hash(&secret), kind, who, name, scopes, seconds(unix_s), expires];
-    connection.prepare_cached(insert)?.execute(row)?;
+    connection.statement(insert).execute(row)?;
     Ok(Some(secret))
 }
 
@@ -306,7 +300,7 @@ fn note(
     action: &str,
     subject: &str,
     unix_s: u64,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let event = audit::Event { unix_s, who, action, subject, detail: "", owner: who };
     audit::append(connection, &event)
 }

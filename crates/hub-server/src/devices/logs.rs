@@ -1,12 +1,12 @@
 //! A device's question whether its log is watched, and the lines that it brings.
 
-use rusqlite::{Connection, OptionalExtension as _};
 use tenure_wire::PublicKey;
 use tenure_wire::hub::{Answer, HubRefusal};
 use tenure_wire::live_log::{LogShare, LogWish};
 
 use crate::rollouts::pace;
 use crate::running::live_logs::LiveLogs;
+use crate::store::sql::{self, Connection, OptionalExtension as _};
 
 /// How soon a device asks again that is watched, in seconds.
 const AGAIN_WATCHED_S: u32 = 1;
@@ -14,18 +14,18 @@ const AGAIN_WATCHED_S: u32 = 1;
 /// Takes a device's lines, and says which ones are wanted.
 ///
 /// # Errors
-/// SQLite fails; or inside, the caller is no device.
+/// The database fails; or inside, the caller is no device.
 pub(crate) fn take(
     connection: &Connection,
     logs: &LiveLogs,
     caller: &PublicKey,
     share: &LogShare,
     unix_s: u64,
-) -> Result<Answer<LogWish>, rusqlite::Error> {
+) -> Result<Answer<LogWish>, sql::Error> {
     let query = "SELECT name, owner FROM devices WHERE machine_key = ?1";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let device: Option<(String, String)> =
-        connection.prepare_cached(query)?.query_row([caller.to_string()], read).optional()?;
+        connection.statement(query).query_row([caller.to_string()], read).optional()?;
     let Some((device, owner)) = device else { return Ok(Err(HubRefusal::Stranger)) };
     let from = logs.take((&device, &owner), share, unix_s);
     let again_s = match from {

@@ -1,12 +1,12 @@
 //! Receipts at the hub: taken from anybody, because each proves itself, and kept for ever.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::sha256;
 use tenure_package::{Receipt, Tariff};
 use tenure_wire::hub::{HubRefusal, Taken};
 
 use crate::store::audit::{self, seconds};
 use crate::store::space::{self, Keeps};
+use crate::store::sql::{self, Connection, Next, OptionalExtension as _, params};
 
 /// The most receipts of one device that are taken in a day.
 pub(crate) const PER_DEVICE_AND_DAY: i64 = 10_000;
@@ -20,7 +20,7 @@ pub(crate) fn take(
     connection: &Connection,
     receipts: &[Vec<u8>],
     unix_s: u64,
-) -> Result<Result<Taken, HubRefusal>, rusqlite::Error> {
+) -> Result<Result<Taken, HubRefusal>, sql::Error> {
     if !space::is_left(connection, Keeps::History, receipts.iter().map(Vec::len).sum())? {
         return Ok(Err(HubRefusal::Full));
     }
@@ -40,10 +40,10 @@ fn take_one(
     connection: &Connection,
     bytes: &[u8],
     unix_s: u64,
-) -> Result<Result<bool, HubRefusal>, rusqlite::Error> {
+) -> Result<Result<bool, HubRefusal>, sql::Error> {
     let digest = sha256(&[bytes]).to_string();
     let known = "SELECT 1 FROM receipts WHERE digest = ?1";
-    if connection.prepare_cached(known)?.exists([&digest])? {
+    if connection.statement(known).exists([&digest])? {
         return Ok(Ok(false));
     }
     let Ok((receipt, device)) = Receipt::verify(bytes) else {
@@ -52,26 +52,24 @@ fn take_one(
     let device_key = device.to_string();
     let owner = "SELECT owner FROM devices WHERE device_key = ?1";
     let owner: Option<String> =
-        connection.prepare_cached(owner)?.query_row([&device_key], |row| row.get(0)).optional()?;
+        connection.statement(owner).query_row([&device_key], |row| row.get(0)).optional()?;
     if owner.as_deref() != Some(&receipt.owner.to_string()) {
         return Ok(Err(HubRefusal::UnknownDevice));
     }
-    // A number that SQLite can't hold is one that no device reaches.
+    // A number that the database can't hold is one that no device reaches.
     let Ok(number) = i64::try_from(receipt.number) else {
         return Ok(Err(HubRefusal::Malformed));
     };
     let recent = "SELECT count(*) FROM receipts WHERE device_key = ?1 AND taken_unix_s > ?2";
     let day_ago = seconds(unix_s.saturating_sub(DAY_S));
-    let recent: i64 = connection
-        .prepare_cached(recent)?
-        .query_row(params![device_key, day_ago], |row| row.get(0))?;
+    let recent: i64 =
+        connection.statement(recent).query_row(params![device_key, day_ago], |row| row.get(0))?;
     if recent >= PER_DEVICE_AND_DAY {
         return Ok(Err(HubRefusal::TooMany));
     }
     let is_fork = "SELECT 1 FROM receipts WHERE device_key = ?1 AND machine = ?2 AND number = ?3";
     let machine = receipt.machine.to_string();
-    let is_fork =
-        connection.prepare_cached(is_fork)?.exists(params![device_key, machine, number])?;
+    let is_fork = connection.statement(is_fork).exists(params![device_key, machine, number])?;
     insert(connection, &receipt, &device_key, &digest, bytes, unix_s)?;
     if is_fork {
         let event = audit::Event {
@@ -94,13 +92,13 @@ fn insert(
     digest: &str,
     bytes: &[u8],
     unix_s: u64,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let insert = "INSERT INTO receipts (digest, previous, owner, tenant, device_key, machine, name, package, tier, \
          number, began_unix_s, ended_unix_s, taken_unix_s, month, counted_ms, fuel, run_us, memory_bytes_peak, \
          flash_bytes, messages, air_bytes, signed) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
     let usage = &receipt.usage;
-    connection.prepare_cached(insert)?.execute(params![
+    connection.statement(insert).execute(params![
         digest,
         receipt.previous.to_string(),
         receipt.owner.to_string(),
@@ -148,20 +146,19 @@ pub(crate) struct BillLine {
 /// that of the signed receipts, which are verified again.
 ///
 /// # Errors
-/// SQLite fails, or a receipt isn't any more what its device signed.
+/// The database fails, or a receipt isn't any more what its device signed.
 pub(crate) fn bills(
     connection: &Connection,
     who: &str,
     wanted: Option<&str>,
     tariff: &Tariff,
-) -> Result<Vec<BillLine>, rusqlite::Error> {
+) -> Result<Vec<BillLine>, sql::Error> {
     let query = "SELECT r.month, r.tenant, coalesce(d.name, r.device_key), r.name, r.signed FROM receipts r \
          LEFT JOIN devices d ON d.device_key = r.device_key WHERE (r.owner = ?1 OR r.tenant = ?1) \
-         AND (?2 IS NULL OR r.month = ?2) ORDER BY 1 DESC, 2, 3, 4, r.device_key, r.machine, r.number, r.id";
-    let mut statement = connection.prepare_cached(query)?;
-    let mut rows = statement.query(params![who, wanted])?;
+         AND (CAST(?2 AS TEXT) IS NULL OR r.month = ?2) ORDER BY 1 DESC, 2, 3, 4, r.device_key, r.machine, r.number, r.id";
+    let statement = connection.statement(query);
     let mut lines: Vec<BillLine> = Vec::new();
-    while let Some(row) = rows.next()? {
+    statement.each(params![who, wanted], |row| {
         let line = BillLine {
             month: row.get(0)?,
             tenant: row.get(1)?,
@@ -171,13 +168,8 @@ pub(crate) fn bills(
             millionths: 0,
         };
         let signed: Vec<u8> = row.get(4)?;
-        let (receipt, _) = Receipt::verify(&signed).map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(
-                4,
-                rusqlite::types::Type::Blob,
-                Box::new(error),
-            )
-        })?;
+        let (receipt, _) = Receipt::verify(&signed)
+            .map_err(|error| sql::Error::Column { column: 4, reason: error.to_string() })?;
         let price = tariff.price(&receipt);
         match lines.last_mut() {
             Some(last) if last.is_of_same(&line) => {
@@ -186,7 +178,8 @@ pub(crate) fn bills(
             }
             _ => lines.push(BillLine { millionths: price, ..line }),
         }
-    }
+        Ok(Next::Row)
+    })?;
     Ok(lines)
 }
 

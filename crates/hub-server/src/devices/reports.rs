@@ -8,7 +8,6 @@
 
 mod machines;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_wire::PublicKey;
 use tenure_wire::hub::{Answer, HubRefusal};
 use tenure_wire::limits::MACHINES_MAX;
@@ -18,6 +17,7 @@ use tenure_wire::report::{FAULTS_MAX, FaultReport, METRICS_MAX, Report, Reported
 use crate::store::audit::seconds;
 use crate::store::figures;
 use crate::store::space::{self, Keeps};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// How soon a device reports again, in seconds; and one on which a rollout is under way.
 const AGAIN_S: u32 = 60;
@@ -32,7 +32,7 @@ const REPORT_BYTES: usize = 64 * 1024;
 /// The longest word and the longest line of a device, in characters.
 const WORD_CHARS_MAX: usize = 32;
 const LINE_CHARS_MAX: usize = 256;
-/// The largest number that is taken from a device: the sum of two of them is one of SQLite's.
+/// The largest number that is taken from a device: the sum of two of them is one of the database's.
 const NUMBER_MAX: u64 = 1 << 61;
 
 /// A listed device and the moment of its report.
@@ -45,13 +45,13 @@ struct Reporter {
 /// Takes a report, in the transaction that is under way.
 ///
 /// # Errors
-/// SQLite fails; or inside, the caller is no device, or the report is none.
+/// The database fails; or inside, the caller is no device, or the report is none.
 pub(crate) fn take(
     connection: &Connection,
     caller: &PublicKey,
     report: &Report,
     unix_s: u64,
-) -> Result<Answer<Reported>, rusqlite::Error> {
+) -> Result<Answer<Reported>, sql::Error> {
     let is_within = report.machines.len() <= MACHINES_MAX
         && report.faults.len() <= FAULTS_MAX
         && report.machines.iter().all(|machine| machine.metrics.len() <= METRICS_MAX);
@@ -60,7 +60,7 @@ pub(crate) fn take(
     }
     let device = "SELECT name FROM devices WHERE machine_key = ?1";
     let device: Option<String> = connection
-        .prepare_cached(device)?
+        .statement(device)
         .query_row([caller.to_string()], |row| row.get(0))
         .optional()?;
     let Some(device) = device else { return Ok(Err(HubRefusal::Stranger)) };
@@ -68,7 +68,7 @@ pub(crate) fn take(
     let is_too_soon = "SELECT 1 FROM reports WHERE device = ?1 AND taken_unix_s = ?2 AND \
          (boot <> ?3 OR number < ?4)";
     let row = params![reporter.device, reporter.now, reporter.boot, number(report.number)];
-    if connection.prepare_cached(is_too_soon)?.exists(row)? {
+    if connection.statement(is_too_soon).exists(row)? {
         return Ok(Err(HubRefusal::TooMany));
     }
     if !space::is_left(connection, Keeps::History, REPORT_BYTES)? {
@@ -89,10 +89,10 @@ pub(crate) fn take(
 }
 
 /// Forgets what the device called `device` reported: another one has its name now.
-pub(crate) fn forget_device(connection: &Connection, device: &str) -> Result<(), rusqlite::Error> {
+pub(crate) fn forget_device(connection: &Connection, device: &str) -> Result<(), sql::Error> {
     for table in ["reports", "machine_reports", "metrics", "machine_use", "faults"] {
         let delete = format!("DELETE FROM {table} WHERE device = ?1");
-        connection.prepare_cached(&delete)?.execute([device])?;
+        connection.statement(&delete).execute([device])?;
     }
     Ok(())
 }
@@ -102,23 +102,27 @@ fn is_known(
     connection: &Connection,
     reporter: &Reporter,
     report: &Report,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let known = "SELECT 1 FROM reports WHERE device = ?1 AND boot = ?2 AND number >= ?3";
     let number = number(report.number);
-    connection.prepare_cached(known)?.exists(params![reporter.device, reporter.boot, number])
+    connection.statement(known).exists(params![reporter.device, reporter.boot, number])
 }
 
-fn insert(
-    connection: &Connection,
-    reporter: &Reporter,
-    report: &Report,
-) -> Result<(), rusqlite::Error> {
-    let insert = "INSERT OR REPLACE INTO reports (device, boot, number, taken_unix_s, version, uptime_s, \
+fn insert(connection: &Connection, reporter: &Reporter, report: &Report) -> Result<(), sql::Error> {
+    let insert = "INSERT INTO reports (device, boot, number, taken_unix_s, version, uptime_s, \
          memory_bytes_promised, memory_bytes_max, store_bytes_used, store_bytes_max, store_erases, \
          code_bytes_used, code_bytes_max, heap_bytes_used, heap_bytes_max, neighbours, faults_lost) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+         ON CONFLICT (device) DO UPDATE SET boot = excluded.boot, number = excluded.number, \
+         taken_unix_s = excluded.taken_unix_s, version = excluded.version, uptime_s = excluded.uptime_s, \
+         memory_bytes_promised = excluded.memory_bytes_promised, memory_bytes_max = excluded.memory_bytes_max, \
+         store_bytes_used = excluded.store_bytes_used, store_bytes_max = excluded.store_bytes_max, \
+         store_erases = excluded.store_erases, code_bytes_used = excluded.code_bytes_used, \
+         code_bytes_max = excluded.code_bytes_max, heap_bytes_used = excluded.heap_bytes_used, \
+         heap_bytes_max = excluded.heap_bytes_max, neighbours = excluded.neighbours, \
+         faults_lost = excluded.faults_lost";
     let (device, room) = (&report.device, &report.device.room);
-    connection.prepare_cached(insert)?.execute(params![
+    connection.statement(insert).execute(params![
         reporter.device,
         reporter.boot,
         number(report.number),
@@ -145,12 +149,12 @@ fn take_fault(
     connection: &Connection,
     reporter: &Reporter,
     fault: &FaultReport,
-) -> Result<(), rusqlite::Error> {
-    let insert = "INSERT OR IGNORE INTO faults (device, boot, number, machine, happened_unix_s, text) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+) -> Result<(), sql::Error> {
+    let insert = "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     // A device's clock may be wrong, and a fault that never ages would stay for ever.
     let happened = fault.unix_s.map_or(reporter.now, |unix_s| seconds(unix_s).min(reporter.now));
-    let is_new = connection.prepare_cached(insert)?.execute(params![
+    let is_new = connection.statement(insert).execute(params![
         reporter.device,
         reporter.boot,
         number(fault.number),
@@ -166,22 +170,22 @@ fn take_fault(
          (SELECT happened_unix_s FROM faults WHERE device = ?1 \
          ORDER BY happened_unix_s DESC LIMIT 1 OFFSET ?3))";
     let row = params![reporter.device, reporter.now - FAULTS_S, FAULTS_KEPT_MAX - 1];
-    connection.prepare_cached(delete)?.execute(row).map(drop)
+    connection.statement(delete).execute(row).map(drop)
 }
 
 /// How soon a device reports again: soon while a rollout is under way on it, late in a large fleet.
-fn pace(connection: &Connection, reporter: &Reporter) -> Result<u32, rusqlite::Error> {
+fn pace(connection: &Connection, reporter: &Reporter) -> Result<u32, sql::Error> {
     let is_in_rollout = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout \
          WHERE d.device = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
          AND d.state IN ('updating', 'soaking', 'reverting')";
-    if connection.prepare_cached(is_in_rollout)?.exists([&reporter.device])? {
+    if connection.statement(is_in_rollout).exists([&reporter.device])? {
         return Ok(AGAIN_IN_ROLLOUT_S);
     }
     let count = figures::devices(connection)?;
     Ok(AGAIN_S.max(u32::try_from(count / REPORTS_PER_S).unwrap_or(u32::MAX)))
 }
 
-/// A number of a device's as SQLite stores it.
+/// A number of a device's as the database stores it.
 fn number(number: u64) -> i64 {
     number.min(NUMBER_MAX) as i64
 }

@@ -3,7 +3,6 @@
 //! The list is the one that devices are told, signed by the owner: a hub can't revoke anybody by itself.
 
 use http::StatusCode;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_package::Revocations;
 use tenure_wire::Name;
 use tenure_wire::directory::DeviceRecord;
@@ -11,6 +10,7 @@ use tenure_wire::directory::DeviceRecord;
 use crate::exchange::{Exchange, Reply};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The most devices that are named at once as gone.
 const FORGOTTEN_AT_ONCE: i64 = 64;
@@ -18,8 +18,8 @@ const FORGOTTEN_AT_ONCE: i64 = 64;
 /// `POST /v1/revocations`, whose body is the owner's signed list. It takes the place of the one before.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn take(connection: &Connection, exchange: &Exchange) -> Result<Reply, rusqlite::Error> {
+/// The database fails.
+pub(crate) fn take(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
     let refuse = |status, text: &str| Ok(Reply::problem(status, text));
     let (list, signer) = match Revocations::verify(&exchange.body) {
         Ok(verified) => verified,
@@ -32,38 +32,37 @@ pub(crate) fn take(connection: &Connection, exchange: &Exchange) -> Result<Reply
     }
     let known = "SELECT number FROM revocations WHERE owner = ?1";
     let known: Option<i64> =
-        connection.prepare_cached(known)?.query_row([who], |row| row.get(0)).optional()?;
+        connection.statement(known).query_row([who], |row| row.get(0)).optional()?;
     let number = seconds(list.number);
     if known.is_some_and(|known| number < known) {
         return refuse(StatusCode::CONFLICT, "a newer list of yours is known here");
     }
     let note = "INSERT INTO revocations (owner, number) VALUES (?1, ?2) \
          ON CONFLICT (owner) DO UPDATE SET number = excluded.number";
-    connection.prepare_cached(note)?.execute(params![who, number])?;
+    connection.statement(note).execute(params![who, number])?;
     let clear = "DELETE FROM revoked_devices WHERE owner = ?1";
-    connection.prepare_cached(clear)?.execute([who])?;
+    connection.statement(clear).execute([who])?;
     for device in &list.devices {
         let key = device.key.to_string();
-        let insert = "INSERT OR IGNORE INTO revoked_devices (device_key, owner) VALUES (?1, ?2)";
-        connection.prepare_cached(insert)?.execute([&key, who])?;
+        let insert = "INSERT INTO revoked_devices (device_key, owner) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        connection.statement(insert).execute([&key, who])?;
         forget(connection, exchange, &key)?;
     }
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
 /// Takes the devices of who asks that have that key out of the directory and its rollouts.
-fn forget(connection: &Connection, exchange: &Exchange, key: &str) -> Result<(), rusqlite::Error> {
+fn forget(connection: &Connection, exchange: &Exchange, key: &str) -> Result<(), sql::Error> {
     let who = exchange.who.as_str();
     let listed = "SELECT name FROM devices WHERE device_key = ?1 AND owner = ?2";
-    let mut listed = connection.prepare_cached(listed)?;
-    let names = listed.query_map([key, who], |row| row.get(0))?;
-    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let listed = connection.statement(listed);
+    let names: Vec<String> = listed.query_map([key, who], |row| row.get(0))?;
     for name in names {
         rollouts::leave(connection, who, &name)?;
-        let forget = "INSERT OR IGNORE INTO forgotten_devices (name) VALUES (?1)";
-        connection.prepare_cached(forget)?.execute([&name])?;
+        let forget = "INSERT INTO forgotten_devices (name) VALUES (?1) ON CONFLICT DO NOTHING";
+        connection.statement(forget).execute([&name])?;
         let delete = "DELETE FROM devices WHERE name = ?1";
-        connection.prepare_cached(delete)?.execute([&name])?;
+        connection.statement(delete).execute([&name])?;
         let (unix_s, subject) = (exchange.unix_s, name.as_str());
         let event =
             audit::Event { unix_s, who, action: "revoked", subject, detail: key, owner: who };
@@ -75,33 +74,32 @@ fn forget(connection: &Connection, exchange: &Exchange, key: &str) -> Result<(),
 /// Whether the owner of a device revoked it.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn is_revoked(
     connection: &Connection,
     record: &DeviceRecord,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM revoked_devices WHERE device_key = ?1 AND owner = ?2";
     let names = [record.enrolment.device_key.to_string(), record.owner.to_string()];
-    connection.prepare_cached(query)?.exists(names)
+    connection.statement(query).exists(names)
 }
 
 /// Devices that were taken out of the database and are still in the directory that runs, some of them.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn forgotten(connection: &Connection) -> Result<Vec<Name>, rusqlite::Error> {
+/// The database fails.
+pub(crate) fn forgotten(connection: &Connection) -> Result<Vec<Name>, sql::Error> {
     let query = "SELECT name FROM forgotten_devices LIMIT ?1";
-    let mut statement = connection.prepare_cached(query)?;
-    let names = statement.query_map([FORGOTTEN_AT_ONCE], |row| row.get::<_, String>(0))?;
-    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let statement = connection.statement(query);
+    let names: Vec<String> = statement.query_map([FORGOTTEN_AT_ONCE], |row| row.get(0))?;
     Ok(names.into_iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// Takes note that a device is no more in the directory that runs.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn is_gone(connection: &Connection, name: &Name) -> Result<(), rusqlite::Error> {
+/// The database fails.
+pub(crate) fn is_gone(connection: &Connection, name: &Name) -> Result<(), sql::Error> {
     let delete = "DELETE FROM forgotten_devices WHERE name = ?1";
-    connection.prepare_cached(delete)?.execute([name.as_str()]).map(drop)
+    connection.statement(delete).execute([name.as_str()]).map(drop)
 }

@@ -4,11 +4,11 @@
 //! The answer is stored in the transaction of what the request did, so that both last or neither does.
 
 use http::{HeaderName, StatusCode, header};
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::sha256;
 
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The header.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -22,12 +22,12 @@ const VALUE_BYTES_MAX: usize = 255;
 /// Runs `action`, unless the same request was answered before: then returns that answer.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn once(
     connection: &Connection,
     exchange: &Exchange,
-    action: impl FnOnce() -> Result<Reply, rusqlite::Error>,
-) -> Result<Reply, rusqlite::Error> {
+    action: impl FnOnce() -> Result<Reply, sql::Error>,
+) -> Result<Reply, sql::Error> {
     if !exchange.headers.contains_key(&IDEMPOTENCY_KEY) {
         return action();
     }
@@ -41,17 +41,17 @@ pub(crate) fn once(
          WHERE who = ?1 AND value = ?2 AND made_unix_s > ?3";
     let now = seconds(exchange.unix_s);
     let row = params![exchange.who, value, now - KEPT_S];
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &sql::Row<'_>| {
         let status = StatusCode::from_u16(row.get(1)?).unwrap_or(StatusCode::OK);
         let mut reply = Reply { body: row.get(4)?, ..Reply::empty(status) };
         for (index, name) in [(2, header::CONTENT_TYPE), (3, header::LOCATION)] {
-            if let Some(text) = row.get::<_, Option<String>>(index)? {
+            if let Some(text) = row.get::<Option<String>>(index)? {
                 reply = reply.with(name, text);
             }
         }
-        Ok((row.get::<_, String>(0)?, reply))
+        Ok((row.get::<String>(0)?, reply))
     };
-    match connection.prepare_cached(known)?.query_row(row, read).optional()? {
+    match connection.statement(known).query_row(row, read).optional()? {
         Some((known, reply)) if known == request => return Ok(reply),
         Some(_) => {
             let text = "that Idempotency-Key was used for another request";
@@ -78,14 +78,16 @@ fn keep(
     exchange: &Exchange,
     (value, request): (&str, &str),
     reply: &Reply,
-) -> Result<(), rusqlite::Error> {
-    let insert = "INSERT OR REPLACE INTO answers (who, value, request, status, content_type, location, body, \
-         made_unix_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+) -> Result<(), sql::Error> {
+    let insert = "INSERT INTO answers (who, value, request, status, content_type, location, body, \
+         made_unix_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (who, value) DO UPDATE SET \
+         request = excluded.request, status = excluded.status, content_type = excluded.content_type, \
+         location = excluded.location, body = excluded.body, made_unix_s = excluded.made_unix_s";
     let of = |name: HeaderName| {
         reply.headers.iter().find(|(known, _)| *known == name).map(|(_, text)| text)
     };
     let now = seconds(exchange.unix_s);
-    connection.prepare_cached(insert)?.execute(params![
+    connection.statement(insert).execute(params![
         exchange.who,
         value,
         request,
@@ -98,5 +100,5 @@ fn keep(
     let delete = "DELETE FROM answers WHERE who = ?1 AND (made_unix_s <= ?2 OR made_unix_s < \
          (SELECT made_unix_s FROM answers WHERE who = ?1 ORDER BY made_unix_s DESC LIMIT 1 OFFSET ?3))";
     let row = params![exchange.who, now - KEPT_S, KEPT_MAX - 1];
-    connection.prepare_cached(delete)?.execute(row).map(drop)
+    connection.statement(delete).execute(row).map(drop)
 }

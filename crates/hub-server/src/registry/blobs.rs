@@ -1,13 +1,13 @@
 //! Blobs: taken whole, fetched whole or in parts.
 
 use http::{StatusCode, header};
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_http_listener::range::{self, Part};
 use tenure_package::PACKAGE_BYTES_MAX;
 
 use super::{CONTENT_DIGEST, Code, has_digest};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The longest blob: a package of the greatest length.
 pub(crate) const BLOB_BYTES_MAX: usize = PACKAGE_BYTES_MAX;
@@ -27,7 +27,7 @@ pub(super) fn store(
     repository: &str,
     digest: &str,
     bytes: &[u8],
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     if bytes.len() > BLOB_BYTES_MAX {
         return Ok(too_long());
     }
@@ -46,7 +46,7 @@ pub(super) fn store(
              VALUES (?1, ?2, ?3, ?4, ?5)";
         let row =
             params![exchange.who, digest, bytes.len() as i64, seconds(exchange.unix_s), bytes];
-        connection.prepare_cached(insert)?.execute(row)?;
+        connection.statement(insert).execute(row)?;
     }
     Ok(Reply::empty(StatusCode::CREATED)
         .with(header::LOCATION, format!("/v2/{repository}/blobs/{digest}"))
@@ -59,9 +59,9 @@ pub(super) fn too_long() -> Reply {
 }
 
 /// Whether a key may store another blob of `length` bytes.
-fn has_room(connection: &Connection, who: &str, length: usize) -> Result<bool, rusqlite::Error> {
+fn has_room(connection: &Connection, who: &str, length: usize) -> Result<bool, sql::Error> {
     let count = "SELECT count(*) FROM blobs WHERE who = ?1";
-    let count: i64 = connection.prepare_cached(count)?.query_row([who], |row| row.get(0))?;
+    let count: i64 = connection.statement(count).query_row([who], |row| row.get(0))?;
     Ok(count < BLOBS_OF_KEY_MAX && has_bytes(connection, who, length)?)
 }
 
@@ -70,10 +70,10 @@ pub(super) fn has_bytes(
     connection: &Connection,
     who: &str,
     length: usize,
-) -> Result<bool, rusqlite::Error> {
-    let sum = "SELECT (SELECT coalesce(sum(size), 0) FROM blobs WHERE who = ?1) \
-         + (SELECT coalesce(sum(size), 0) FROM manifests WHERE who = ?1)";
-    let sum: i64 = connection.prepare_cached(sum)?.query_row([who], |row| row.get(0))?;
+) -> Result<bool, sql::Error> {
+    let sum = "SELECT CAST((SELECT coalesce(sum(size), 0) FROM blobs WHERE who = ?1) \
+         + (SELECT coalesce(sum(size), 0) FROM manifests WHERE who = ?1) AS BIGINT)";
+    let sum: i64 = connection.statement(sum).query_row([who], |row| row.get(0))?;
     Ok(sum.saturating_add(length as i64) <= BYTES_OF_KEY_MAX)
 }
 
@@ -87,9 +87,9 @@ pub(super) fn size(
     connection: &Connection,
     who: &str,
     digest: &str,
-) -> Result<Option<i64>, rusqlite::Error> {
+) -> Result<Option<i64>, sql::Error> {
     let query = "SELECT size FROM blobs WHERE who = ?1 AND digest = ?2";
-    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+    connection.statement(query).query_row([who, digest], |row| row.get(0)).optional()
 }
 
 /// `GET …/blobs/DIGEST`, or a part of it.
@@ -97,7 +97,7 @@ pub(super) fn fetch(
     connection: &Connection,
     exchange: &Exchange,
     digest: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(bytes) = bytes(connection, &exchange.who, digest)? else {
         return Ok(Code::BlobUnknown.reply("there is no such blob"));
     };
@@ -129,9 +129,9 @@ pub(super) fn bytes(
     connection: &Connection,
     who: &str,
     digest: &str,
-) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+) -> Result<Option<Vec<u8>>, sql::Error> {
     let query = "SELECT bytes FROM blobs WHERE who = ?1 AND digest = ?2";
-    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+    connection.statement(query).query_row([who, digest], |row| row.get(0)).optional()
 }
 
 /// `DELETE …/blobs/DIGEST`, if no manifest names it.
@@ -139,7 +139,7 @@ pub(super) fn delete(
     connection: &Connection,
     exchange: &Exchange,
     digest: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     if size(connection, &exchange.who, digest)?.is_none() {
         return Ok(Code::BlobUnknown.reply("there is no such blob"));
     }
@@ -151,12 +151,12 @@ pub(super) fn delete(
 
 /// Deletes the blobs of a key that no manifest has named for a day. It looks at each blob of the key, so a key
 /// has one sweep an hour, however often it asks.
-pub(super) fn sweep(connection: &Connection, exchange: &Exchange) -> Result<(), rusqlite::Error> {
+pub(super) fn sweep(connection: &Connection, exchange: &Exchange) -> Result<(), sql::Error> {
     let due = "INSERT INTO sweeps (who, swept_unix_s) VALUES (?1, ?2) \
-         ON CONFLICT (who) DO UPDATE SET swept_unix_s = ?2 WHERE swept_unix_s NOT BETWEEN ?3 AND ?2";
+         ON CONFLICT (who) DO UPDATE SET swept_unix_s = ?2 WHERE sweeps.swept_unix_s NOT BETWEEN ?3 AND ?2";
     let recent = exchange.unix_s.saturating_sub(SWEPT_S);
     let row = params![exchange.who, seconds(exchange.unix_s), seconds(recent)];
-    if connection.prepare_cached(due)?.execute(row)? == 0 {
+    if connection.statement(due).execute(row)? == 0 {
         return Ok(());
     }
     let before = exchange.unix_s.saturating_sub(LOOSE_S);
@@ -170,9 +170,9 @@ pub(super) fn delete_loose(
     who: &str,
     digest: Option<&str>,
     before: u64,
-) -> Result<usize, rusqlite::Error> {
-    let delete = "DELETE FROM blobs WHERE who = ?1 AND (?2 IS NULL OR digest = ?2) AND taken_unix_s < ?3 \
+) -> Result<usize, sql::Error> {
+    let delete = "DELETE FROM blobs WHERE who = ?1 AND (CAST(?2 AS TEXT) IS NULL OR digest = ?2) AND taken_unix_s < ?3 \
          AND NOT EXISTS (SELECT 1 FROM manifest_blobs b JOIN manifests m ON m.id = b.manifest \
          WHERE b.digest = blobs.digest AND m.who = ?1)";
-    connection.prepare_cached(delete)?.execute(params![who, digest, seconds(before)])
+    connection.statement(delete).execute(params![who, digest, seconds(before)])
 }

@@ -4,7 +4,6 @@ mod listed;
 mod written;
 
 use http::{StatusCode, header};
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_package::Package;
 
 use super::{
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::{self, seconds};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 pub(super) use listed::{referrers, tags};
 use written::{Descriptor, Manifest, Parts, read};
 pub(super) use written::{MANIFEST_BYTES_MAX, MANIFEST_TYPE};
@@ -35,7 +35,7 @@ pub(super) fn put(
     exchange: &Exchange,
     repository: &str,
     reference: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let is_by_digest = reference.contains(':');
     if is_by_digest && !has_digest(&exchange.body, reference) {
         return Ok(Code::DigestInvalid.reply("the manifest doesn't have that digest"));
@@ -86,7 +86,7 @@ pub(super) fn put(
     if !is_by_digest {
         let upsert = "INSERT INTO tags (who, repository, tag, manifest) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (who, repository, tag) DO UPDATE SET manifest = excluded.manifest";
-        connection.prepare_cached(upsert)?.execute(params![who, repository, reference, id])?;
+        connection.statement(upsert).execute(params![who, repository, reference, id])?;
     }
     if before.as_ref() != Some(&digest) {
         note(connection, exchange, "pushed", repository, reference, &digest)?;
@@ -103,12 +103,12 @@ pub(super) fn put(
 /// The package that a manifest is of, if it says that it is one's.
 ///
 /// # Errors
-/// SQLite fails; or inside, the answer that says why it is none.
+/// The database fails; or inside, the answer that says why it is none.
 fn package_of(
     connection: &Connection,
     who: &str,
     manifest: &Manifest,
-) -> Result<Result<Option<Described>, Reply>, rusqlite::Error> {
+) -> Result<Result<Option<Described>, Reply>, sql::Error> {
     let layers = manifest.parts.layers();
     let is_package = is_media_type(manifest.kind(), PACKAGE_TYPE);
     if !is_package && !layers.iter().any(Descriptor::is_package) {
@@ -139,8 +139,8 @@ fn package_of(
 }
 
 /// The number of rows that `query` counts of a key.
-fn count(connection: &Connection, query: &str, who: &str) -> Result<i64, rusqlite::Error> {
-    connection.prepare_cached(query)?.query_row([who], |row| row.get(0))
+fn count(connection: &Connection, query: &str, who: &str) -> Result<i64, sql::Error> {
+    connection.statement(query).query_row([who], |row| row.get(0))
 }
 
 /// Stores a manifest and what it names; returns its row.
@@ -151,14 +151,14 @@ fn insert(
     digest: &str,
     manifest: &Manifest,
     package: Option<&Described>,
-) -> Result<i64, rusqlite::Error> {
+) -> Result<i64, sql::Error> {
     if let Some(found) = find(connection, exchange, repository, digest)? {
         return Ok(found.id);
     }
     let insert = "INSERT INTO manifests (who, repository, digest, media_type, artifact_type, subject, \
          annotations, bytes, pushed_unix_s, package, package_digest, version, tenant, package_bytes) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-    connection.prepare_cached(insert)?.execute(params![
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING id";
+    let row = params![
         exchange.who,
         repository,
         digest,
@@ -173,10 +173,11 @@ fn insert(
         package.map(|package| &package.version),
         package.map(|package| &package.tenant),
         package.map(|package| package.bytes),
-    ])?;
-    let id = connection.last_insert_rowid();
-    let insert = "INSERT OR IGNORE INTO manifest_blobs (manifest, digest) VALUES (?1, ?2)";
-    let mut insert = connection.prepare_cached(insert)?;
+    ];
+    let id = connection.statement(insert).query_row(row, |row| row.get(0))?;
+    let insert =
+        "INSERT INTO manifest_blobs (manifest, digest) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    let insert = connection.statement(insert);
     for blob in manifest.parts.blobs() {
         insert.execute(params![id, blob.digest])?;
     }
@@ -196,11 +197,11 @@ fn size(
     exchange: &Exchange,
     repository: &str,
     digest: &str,
-) -> Result<Option<i64>, rusqlite::Error> {
+) -> Result<Option<i64>, sql::Error> {
     let query =
         "SELECT length(bytes) FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3";
     let names = [exchange.who.as_str(), repository, digest];
-    connection.prepare_cached(query)?.query_row(names, |row| row.get(0)).optional()
+    connection.statement(query).query_row(names, |row| row.get(0)).optional()
 }
 
 /// The manifest that a tag or a digest names.
@@ -209,19 +210,19 @@ fn find(
     exchange: &Exchange,
     repository: &str,
     reference: &str,
-) -> Result<Option<Found>, rusqlite::Error> {
+) -> Result<Option<Found>, sql::Error> {
     let query = if reference.contains(':') {
         "SELECT id, digest, media_type, bytes FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3"
     } else {
         "SELECT m.id, m.digest, m.media_type, m.bytes FROM tags t JOIN manifests m ON m.id = t.manifest \
          WHERE t.who = ?1 AND t.repository = ?2 AND t.tag = ?3"
     };
-    let found = |row: &rusqlite::Row<'_>| {
+    let found = |row: &sql::Row<'_>| {
         let (id, digest, media_type) = (row.get(0)?, row.get(1)?, row.get(2)?);
         Ok(Found { id, digest, media_type, bytes: row.get(3)? })
     };
     let names = [exchange.who.as_str(), repository, reference];
-    connection.prepare_cached(query)?.query_row(names, found).optional()
+    connection.statement(query).query_row(names, found).optional()
 }
 
 /// `GET …/manifests/REFERENCE`.
@@ -230,7 +231,7 @@ pub(super) fn fetch(
     exchange: &Exchange,
     repository: &str,
     reference: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     Ok(match find(connection, exchange, repository, reference)? {
         Some(found) => Reply { body: found.bytes, ..Reply::empty(StatusCode::OK) }
             .with(header::CONTENT_TYPE, found.media_type)
@@ -244,10 +245,10 @@ pub(super) fn layer_of_package(
     connection: &Connection,
     who: &str,
     package: &str,
-) -> Result<Option<String>, rusqlite::Error> {
+) -> Result<Option<String>, sql::Error> {
     let query = "SELECT bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
     let bytes: Option<Vec<u8>> =
-        connection.prepare_cached(query)?.query_row([who, package], |row| row.get(0)).optional()?;
+        connection.statement(query).query_row([who, package], |row| row.get(0)).optional()?;
     Ok(bytes.and_then(|bytes| written::first_layer(&bytes)))
 }
 
@@ -257,7 +258,7 @@ pub(super) fn delete(
     exchange: &Exchange,
     repository: &str,
     reference: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(found) = find(connection, exchange, repository, reference)? else {
         return Ok(unknown());
     };
@@ -266,17 +267,16 @@ pub(super) fn delete(
             return Ok(Code::Denied.reply("a rollout needs this package; end that first"));
         }
         let named = "SELECT digest FROM manifest_blobs WHERE manifest = ?1";
-        let mut statement = connection.prepare_cached(named)?;
-        let rows = statement.query_map([found.id], |row| row.get::<_, String>(0))?;
-        let named: Vec<String> = rows.collect::<Result<_, _>>()?;
-        connection.prepare_cached("DELETE FROM manifests WHERE id = ?1")?.execute([found.id])?;
+        let statement = connection.statement(named);
+        let named: Vec<String> = statement.query_map([found.id], |row| row.get(0))?;
+        connection.statement("DELETE FROM manifests WHERE id = ?1").execute([found.id])?;
         for digest in named {
             blobs::delete_loose(connection, &exchange.who, Some(&digest), u64::MAX)?;
         }
     } else {
         let delete = "DELETE FROM tags WHERE who = ?1 AND repository = ?2 AND tag = ?3";
         let tag = [exchange.who.as_str(), repository, reference];
-        connection.prepare_cached(delete)?.execute(tag)?;
+        connection.statement(delete).execute(tag)?;
     }
     note(connection, exchange, "deleted", repository, reference, &found.digest)?;
     Ok(Reply::empty(StatusCode::ACCEPTED))
@@ -284,16 +284,12 @@ pub(super) fn delete(
 
 /// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
 /// one it brings, or as one that it puts back.
-fn is_in_rollout(
-    connection: &Connection,
-    who: &str,
-    manifest: i64,
-) -> Result<bool, rusqlite::Error> {
+fn is_in_rollout(connection: &Connection, who: &str, manifest: i64) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
          WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
          AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
          WHERE d.rollout = r.id AND d.was = m.package_digest))";
-    connection.prepare_cached(query)?.exists(params![who, manifest])
+    connection.statement(query).exists(params![who, manifest])
 }
 
 fn unknown() -> Reply {
@@ -307,7 +303,7 @@ fn note(
     repository: &str,
     reference: &str,
     digest: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let subject = match reference.contains(':') {
         true => format!("{repository}@{reference}"),
         false => format!("{repository}:{reference}"),

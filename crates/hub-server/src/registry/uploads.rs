@@ -1,12 +1,12 @@
 //! Uploads: a blob that comes in one request, or in parts that can be resumed.
 
 use http::{StatusCode, header};
-use rusqlite::{Connection, params};
 use tenure_http_listener::range::number;
 
 use super::{BLOB_BYTES_MAX, Code, algorithm_of, blobs};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, Next, OptionalExtension as _, params};
 
 /// The most uploads of one key that are under way.
 const UPLOADS_OF_KEY_MAX: i64 = 8;
@@ -20,7 +20,7 @@ pub(super) fn begin(
     connection: &Connection,
     exchange: &Exchange,
     repository: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     if let Some(digest) = exchange.parameter("digest") {
         return blobs::store(connection, exchange, repository, digest, &exchange.body);
     }
@@ -31,11 +31,10 @@ pub(super) fn begin(
         return blobs::store(connection, exchange, repository, digest, &bytes);
     }
     let over = seconds(exchange.unix_s.saturating_sub(UPLOAD_S));
-    connection.prepare_cached("DELETE FROM uploads WHERE began_unix_s < ?1")?.execute([over])?;
+    connection.statement("DELETE FROM uploads WHERE began_unix_s < ?1").execute([over])?;
     blobs::sweep(connection, exchange)?;
     let count = "SELECT count(*) FROM uploads WHERE who = ?1";
-    let count: i64 =
-        connection.prepare_cached(count)?.query_row([&exchange.who], |row| row.get(0))?;
+    let count: i64 = connection.statement(count).query_row([&exchange.who], |row| row.get(0))?;
     if count >= UPLOADS_OF_KEY_MAX {
         return Ok(Code::TooManyRequests.reply("end or cancel an upload first"));
     }
@@ -46,7 +45,7 @@ pub(super) fn begin(
     let id = data_encoding::HEXLOWER.encode(&random);
     let insert = "INSERT INTO uploads (id, who, repository, began_unix_s) VALUES (?1, ?2, ?3, ?4)";
     let row = params![id, exchange.who, repository, seconds(exchange.unix_s)];
-    connection.prepare_cached(insert)?.execute(row)?;
+    connection.statement(insert).execute(row)?;
     Ok(at(StatusCode::ACCEPTED, repository, &id, 0))
 }
 
@@ -56,7 +55,7 @@ pub(super) fn show(
     exchange: &Exchange,
     repository: &str,
     id: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     Ok(match length(connection, exchange, repository, id)? {
         Some(length) => at(StatusCode::NO_CONTENT, repository, id, length),
         None => unknown(),
@@ -69,7 +68,7 @@ pub(super) fn append(
     exchange: &Exchange,
     repository: &str,
     id: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
     if let Some(refusal) = out_of_order(exchange, repository, id, length) {
         return Ok(refusal);
@@ -81,13 +80,13 @@ pub(super) fn append(
     }
     if !exchange.body.is_empty() {
         let count = "SELECT count(*) FROM upload_parts WHERE upload = ?1";
-        let count: i64 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
+        let count: i64 = connection.statement(count).query_row([id], |row| row.get(0))?;
         if count >= PARTS_MAX {
             return Ok(Code::TooManyRequests.reply("an upload has 1,024 parts at most"));
         }
-        let insert = "INSERT INTO upload_parts (upload, offset, bytes) VALUES (?1, ?2, ?3)";
+        let insert = "INSERT INTO upload_parts (upload, \"offset\", bytes) VALUES (?1, ?2, ?3)";
         let part = params![id, length as i64, exchange.body];
-        connection.prepare_cached(insert)?.execute(part)?;
+        connection.statement(insert).execute(part)?;
     }
     Ok(at(StatusCode::ACCEPTED, repository, id, sum))
 }
@@ -98,7 +97,7 @@ pub(super) fn finish(
     exchange: &Exchange,
     repository: &str,
     id: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
     if let Some(refusal) = out_of_order(exchange, repository, id, length) {
         return Ok(refusal);
@@ -107,14 +106,14 @@ pub(super) fn finish(
         delete(connection, id)?;
         return Ok(blobs::too_long());
     }
-    let parts = "SELECT bytes FROM upload_parts WHERE upload = ?1 ORDER BY offset";
+    let parts = "SELECT bytes FROM upload_parts WHERE upload = ?1 ORDER BY \"offset\"";
     let mut bytes = Vec::with_capacity(length + exchange.body.len());
     {
-        let mut statement = connection.prepare_cached(parts)?;
-        let mut rows = statement.query([id])?;
-        while let Some(row) = rows.next()? {
-            bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
-        }
+        let statement = connection.statement(parts);
+        statement.each([id], |row| {
+            bytes.extend(row.get::<Vec<u8>>(0)?);
+            Ok(Next::Row)
+        })?;
     }
     bytes.extend_from_slice(&exchange.body);
     let digest = exchange.parameter("digest").unwrap_or("");
@@ -129,7 +128,7 @@ pub(super) fn cancel(
     exchange: &Exchange,
     repository: &str,
     id: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     if length(connection, exchange, repository, id)?.is_none() {
         return Ok(unknown());
     }
@@ -143,17 +142,17 @@ fn length(
     exchange: &Exchange,
     repository: &str,
     id: &str,
-) -> Result<Option<usize>, rusqlite::Error> {
-    let query = "SELECT (SELECT coalesce(max(offset + length(bytes)), 0) FROM upload_parts WHERE upload = u.id) \
+) -> Result<Option<usize>, sql::Error> {
+    let query = "SELECT (SELECT coalesce(max(\"offset\" + length(bytes)), 0) FROM upload_parts WHERE upload = u.id) \
          FROM uploads u WHERE u.id = ?1 AND u.who = ?2 AND u.repository = ?3";
-    let mut statement = connection.prepare_cached(query)?;
-    let mut rows = statement.query([id, &exchange.who, repository])?;
-    let length = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
+    let statement = connection.statement(query);
+    let names = [id, &exchange.who, repository];
+    let length: Option<i64> = statement.query_row(names, |row| row.get(0)).optional()?;
     Ok(length.and_then(|length| usize::try_from(length).ok()))
 }
 
-fn delete(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
-    connection.prepare_cached("DELETE FROM uploads WHERE id = ?1")?.execute([id]).map(drop)
+fn delete(connection: &Connection, id: &str) -> Result<(), sql::Error> {
+    connection.statement("DELETE FROM uploads WHERE id = ?1").execute([id]).map(drop)
 }
 
 /// The answer to a part that says it doesn't begin where the `length` bytes before it end; the upload stays as it is.

@@ -1,12 +1,11 @@
 //! The steps that a rollout takes by itself: gates, stages, its end.
 
-use rusqlite::{Connection, params};
-
 use super::states::DeviceEvent;
 use super::{Counts, DeviceState, Event, Rollout, State, devices, enter, find, note, now};
 use super::{waits, words_of};
 use crate::exchange::Exchange;
 use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, Next, params};
 
 /// How long a device that updates itself may be silent, in seconds.
 const SILENT_S: i64 = 600;
@@ -20,12 +19,12 @@ const LOOKED_AT_MAX: i64 = 64;
 /// Takes every step that is due, and returns the rollout as it is then.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(super) fn advance(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
-) -> Result<Rollout, rusqlite::Error> {
+) -> Result<Rollout, sql::Error> {
     let mut rollout = rollout.clone();
     // A step leads to the next stage or another state, and there are fewer of both than this.
     for _ in 0..64 {
@@ -43,7 +42,7 @@ fn step(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let happens = |event: Event, reason: &str| {
         enter(connection, exchange, rollout, event, reason).map(|()| true)
     };
@@ -62,7 +61,7 @@ fn step(
     if counts.count(DeviceState::Healthy) + failed == counts.sum() {
         return happens(Event::AllThrough, "");
     }
-    let reasons = || -> Result<String, rusqlite::Error> {
+    let reasons = || -> Result<String, sql::Error> {
         Ok(words_of(&waits(connection, rollout, &counts)?).join("; "))
     };
     // A device that soaks is watched beyond the end, and rolled back if it must be.
@@ -101,7 +100,7 @@ fn stuck_since(
     exchange: &Exchange,
     rollout: &Rollout,
     counts: &Counts,
-) -> Result<Option<i64>, rusqlite::Error> {
+) -> Result<Option<i64>, sql::Error> {
     let waiting = counts.waiting_within(rollout.reach());
     let under_way = counts.count(DeviceState::Soaking) + counts.count(DeviceState::Updating);
     let is_stuck = under_way == 0 && waiting > 0 && counts.held >= waiting;
@@ -110,7 +109,7 @@ fn stuck_since(
     }
     let since = is_stuck.then(|| now(exchange));
     let update = "UPDATE rollouts SET stuck_unix_s = ?2 WHERE id = ?1";
-    connection.prepare_cached(update)?.execute(params![rollout.id, since])?;
+    connection.statement(update).execute(params![rollout.id, since])?;
     Ok(since)
 }
 
@@ -132,18 +131,18 @@ fn note_silent(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let now = now(exchange);
     let due = "SELECT d.device, d.state, v.expires_unix_s, v.heard_unix_s FROM rollout_devices d \
          LEFT JOIN devices v ON v.name = d.device AND v.owner = ?2 \
          WHERE d.rollout = ?1 AND d.check_unix_s <= ?3 ORDER BY d.check_unix_s LIMIT ?4";
-    let mut due = connection.prepare_cached(due)?;
-    let read = |row: &rusqlite::Row<'_>| {
+    let due = connection.statement(due);
+    let read = |row: &sql::Row<'_>| {
         let (expires, heard): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
         Ok(Watched { device: row.get(0)?, state: row.get(1)?, heard: expires.zip(heard) })
     };
-    let rows = due.query_map(params![rollout.id, exchange.who, now, LOOKED_AT_MAX], read)?;
-    let rows: Vec<Watched> = rows.collect::<Result<_, _>>()?;
+    let row = params![rollout.id, exchange.who, now, LOOKED_AT_MAX];
+    let rows: Vec<Watched> = due.query_map(row, read)?;
     let hears_since = seconds(exchange.hub_hears_since_unix_s);
     for Watched { device, state, heard } in rows {
         let (may_be_silent_s, reason) = match state {
@@ -160,7 +159,7 @@ fn note_silent(
         if may_be_silent_s.is_none() || again.is_some() {
             let update =
                 "UPDATE rollout_devices SET check_unix_s = ?3 WHERE rollout = ?1 AND device = ?2";
-            connection.prepare_cached(update)?.execute(params![rollout.id, device, again])?;
+            connection.statement(update).execute(params![rollout.id, device, again])?;
         } else {
             devices::enter(connection, rollout, &device, state, DeviceEvent::Fails, reason)?;
         }
@@ -174,11 +173,11 @@ fn fail(
     exchange: &Exchange,
     rollout: &Rollout,
     failures: i64,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let first = "SELECT device || ': ' || reason FROM rollout_devices \
          WHERE rollout = ?1 AND state = ?2 ORDER BY position LIMIT 1";
     let failed = params![rollout.id, DeviceState::Failed];
-    let first: String = connection.prepare_cached(first)?.query_row(failed, |row| row.get(0))?;
+    let first: String = connection.statement(first).query_row(failed, |row| row.get(0))?;
     let reason = match failures {
         1 => first,
         _ => format!("{first}; {} more", failures - 1),
@@ -197,7 +196,7 @@ pub(super) fn roll_back(
     rollout: &Rollout,
     event: Event,
     reason: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let (lost, back) = (DeviceEvent::CannotGoBack, DeviceEvent::GoesBack);
     let is_kept = "EXISTS (SELECT 1 FROM manifests m WHERE m.who = ?2 AND m.package_digest = was)";
     let fail = format!(
@@ -207,14 +206,14 @@ pub(super) fn roll_back(
         lost.possible_in()
     );
     let names = params![rollout.id, exchange.who, lost.outcome()];
-    let lost = connection.prepare_cached(&fail)?.execute(names)?;
+    let lost = connection.statement(&fail).execute(names)?;
     let revert = format!(
         "UPDATE rollout_devices SET state = ?3, check_unix_s = NULL, held = '', tried_unix_s = NULL \
          WHERE rollout = ?1 AND was IS NOT NULL AND state IN {} AND (was = '' OR {is_kept})",
         back.possible_in()
     );
     let names = params![rollout.id, exchange.who, back.outcome()];
-    connection.prepare_cached(&revert)?.execute(names)?;
+    connection.statement(&revert).execute(names)?;
     match lost {
         0 => enter(connection, exchange, rollout, event, reason),
         _ => {
@@ -227,14 +226,14 @@ pub(super) fn roll_back(
 }
 
 /// The owner goes on in spite of devices that failed: they count as done, and as no failure any more.
-pub(super) fn forgive(connection: &Connection, rollout: &Rollout) -> Result<(), rusqlite::Error> {
+pub(super) fn forgive(connection: &Connection, rollout: &Rollout) -> Result<(), sql::Error> {
     let update = format!(
         "UPDATE rollout_devices SET state = ?2, reason = 'failed, and its owner went on' \
          WHERE rollout = ?1 AND state IN {} AND was IS NOT NULL",
         DeviceEvent::Forgiven.possible_in()
     );
     let state = DeviceEvent::Forgiven.outcome();
-    connection.prepare_cached(&update)?.execute(params![rollout.id, state]).map(drop)
+    connection.statement(&update).execute(params![rollout.id, state]).map(drop)
 }
 
 /// Begins the next stage if the one in force has done well: no device of it is under way, at least one
@@ -244,7 +243,7 @@ fn next_stage(
     exchange: &Exchange,
     rollout: &Rollout,
     counts: &Counts,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let is_last = rollout.stage + 1 >= rollout.stages.len();
     // Whatever was begun is within the reach.
     let under_way = counts.count(DeviceState::Updating) + counts.count(DeviceState::Soaking);
@@ -256,7 +255,7 @@ fn next_stage(
         return Ok(false);
     }
     let update = "UPDATE rollouts SET stage = stage + 1, stage_unix_s = ?2, stuck_unix_s = NULL WHERE id = ?1";
-    connection.prepare_cached(update)?.execute(params![rollout.id, now(exchange)])?;
+    connection.statement(update).execute(params![rollout.id, now(exchange)])?;
     let detail = format!("stage {} of {}", rollout.stage + 2, rollout.stages.len());
     note(connection, exchange, rollout.id, "rollout goes on", &detail)?;
     Ok(true)
@@ -269,7 +268,7 @@ fn somebody_is_awaited(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let now = now(exchange);
     let is_by_devices = rollout.mandate.is_some();
     if is_by_devices && now >= rollout.stage_unix_s + AWAITED_S {
@@ -278,23 +277,23 @@ fn somebody_is_awaited(
     let untried = "SELECT d.position, EXISTS (SELECT 1 FROM devices v WHERE v.name = d.device \
          AND v.expires_unix_s >= ?4) FROM rollout_devices d WHERE d.rollout = ?1 AND d.state = ?5 \
          AND d.tried_unix_s IS NULL AND d.position >= ?2 AND d.position < ?3 ORDER BY d.position LIMIT ?6";
-    let mut untried = connection.prepare_cached(untried)?;
+    let untried = connection.statement(untried);
     let (from, reach) = (rollout.awaited_from, rollout.reach());
     let (waiting, most) = (DeviceState::Waiting, LOOKED_AT_MAX);
-    let mut rows = untried.query(params![rollout.id, from, reach, now, waiting, most])?;
     let (mut looked_at, mut awaited_from, mut is_awaited) = (0, from, false);
-    while let Some(row) = rows.next()? {
+    untried.each(params![rollout.id, from, reach, now, waiting, most], |row| {
         let (position, is_listed): (i64, bool) = (row.get(0)?, row.get(1)?);
         looked_at += 1;
         if is_listed || !is_by_devices {
             (awaited_from, is_awaited) = (position, true);
-            break;
+            return Ok(Next::Enough);
         }
         awaited_from = position + 1;
-    }
+        Ok(Next::Row)
+    })?;
     if awaited_from != from {
         let update = "UPDATE rollouts SET awaited_from = ?2 WHERE id = ?1";
-        connection.prepare_cached(update)?.execute([rollout.id, awaited_from])?;
+        connection.statement(update).execute([rollout.id, awaited_from])?;
     }
     Ok(is_awaited || looked_at >= LOOKED_AT_MAX)
 }

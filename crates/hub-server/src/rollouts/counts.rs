@@ -1,8 +1,7 @@
 //! How many devices of a rollout are in each state, and why some of them wait.
 
-use rusqlite::Connection;
-
 use super::{DeviceState, Rollout};
+use crate::store::sql::{self, Connection, Next};
 
 /// The most reasons to wait that an answer names.
 const WAITS_MAX: i64 = 4;
@@ -17,18 +16,18 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// The counts of the rollout number `id`.
-    pub(crate) fn of(connection: &Connection, id: i64) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn of(connection: &Connection, id: i64) -> Result<Self, sql::Error> {
         let query = "SELECT state, devices FROM rollout_counts WHERE rollout = ?1";
-        let mut statement = connection.prepare_cached(query)?;
-        let mut rows = statement.query([id])?;
+        let statement = connection.statement(query);
         let mut counts = Self::default();
-        while let Some(row) = rows.next()? {
+        statement.each([id], |row| {
             let (word, devices): (String, i64) = (row.get(0)?, row.get(1)?);
             match DeviceState::ALL.iter().position(|state| state.word() == word) {
                 Some(position) => counts.of_states[position] = devices,
                 None => counts.held = devices,
             }
-        }
+            Ok(Next::Row)
+        })?;
         Ok(counts)
     }
 
@@ -59,13 +58,12 @@ pub(crate) fn waits(
     connection: &Connection,
     rollout: &Rollout,
     counts: &Counts,
-) -> Result<Vec<(i64, String)>, rusqlite::Error> {
+) -> Result<Vec<(i64, String)>, sql::Error> {
     let query =
         "SELECT devices, held FROM rollout_holds WHERE rollout = ?1 ORDER BY devices DESC LIMIT ?2";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows =
+    let statement = connection.statement(query);
+    let mut waits: Vec<(i64, String)> =
         statement.query_map([rollout.id, WAITS_MAX], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut waits: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
     let named: i64 = waits.iter().map(|(devices, _)| devices).sum();
     let others = [
         (counts.held - named, "other reasons, which the list of devices names"),

@@ -1,7 +1,6 @@
 //! The devices of a rollout: what is to be done with which, and what the owner's command saw there.
 
 use http::StatusCode;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Deserialize;
 use serde_json::json;
 use tenure_wire::Version;
@@ -13,6 +12,7 @@ use super::told::{Action, Next, Task};
 use super::{DeviceState, Rollout, State, now};
 use crate::exchange::{Exchange, Reply};
 use crate::registry;
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The most devices that one answer names.
 const AT_ONCE: i64 = 16;
@@ -65,7 +65,7 @@ pub(super) fn next(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let now = now(exchange);
     if rollout.mandate.is_some() {
         return Ok(Reply::json(StatusCode::OK, &json!(Next::of(rollout, Vec::new()))));
@@ -109,16 +109,16 @@ fn due(
     tried: &str,
     tried_by: i64,
     most: i64,
-) -> Result<Vec<Task>, rusqlite::Error> {
+) -> Result<Vec<Task>, sql::Error> {
     // Each is a stretch of one index, so that no device is looked at that isn't due.
     let query = format!(
         "SELECT device, was FROM rollout_devices WHERE rollout = ?1 AND state = ?2 AND tried_unix_s {tried} \
          AND position < ?4 AND ?3 = ?3 ORDER BY tried_unix_s, position LIMIT ?5"
     );
-    let mut statement = connection.prepare_cached(&query)?;
+    let statement = connection.statement(&query);
     let reach = if state == DeviceState::Waiting { rollout.reach() } else { i64::MAX };
     let target = rollout.package_digest.as_str();
-    let task = |row: &rusqlite::Row<'_>| {
+    let task = |row: &sql::Row<'_>| {
         let (device, was): (String, Option<String>) = (row.get(0)?, row.get(1)?);
         let (action, package) = match state {
             DeviceState::Reverting => (Action::Revert, was.unwrap_or_default()),
@@ -127,7 +127,7 @@ fn due(
         };
         Ok(Task { device, action, package })
     };
-    statement.query_map(params![rollout.id, state, tried_by, reach, most], task)?.collect()
+    statement.query_map(params![rollout.id, state, tried_by, reach, most], task)
 }
 
 /// `POST …/devices/NAME`.
@@ -136,7 +136,7 @@ pub(super) fn report(
     exchange: &Exchange,
     rollout: &Rollout,
     device: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let saw: Saw = match serde_json::from_slice(&exchange.body) {
         Ok(saw) => saw,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
@@ -155,16 +155,16 @@ pub(super) fn see(
     rollout: &Rollout,
     device: &str,
     saw: &Saw,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let Some(part) = part(connection, rollout, device)? else {
         return Ok(Reply::problem(StatusCode::NOT_FOUND, "that device isn't in this rollout"));
     };
     let now = now(exchange);
-    let happens = |event: DeviceEvent, reason: &str| -> Result<(), rusqlite::Error> {
+    let happens = |event: DeviceEvent, reason: &str| -> Result<(), sql::Error> {
         enter(connection, rollout, device, part.state, event, reason)?;
         tried(connection, rollout, device, now)
     };
-    let told = |reason: &str, held: &str| -> Result<(), rusqlite::Error> {
+    let told = |reason: &str, held: &str| -> Result<(), sql::Error> {
         note(connection, rollout, device, reason, held)?;
         tried(connection, rollout, device, now)
     };
@@ -192,7 +192,7 @@ pub(super) fn see(
                 return Ok(Reply::problem(StatusCode::CONFLICT, &reason));
             }
             let update = "UPDATE rollout_devices SET was = coalesce(was, ?3) WHERE rollout = ?1 AND device = ?2";
-            connection.prepare_cached(update)?.execute(params![rollout.id, device, has])?;
+            connection.statement(update).execute(params![rollout.id, device, has])?;
             happens(DeviceEvent::Begins, "")?;
         }
         Saw::Machine { has, faults, state, repute } => {
@@ -232,14 +232,14 @@ pub(super) fn enter(
     state: DeviceState,
     event: DeviceEvent,
     reason: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let Some(state) = state.after(event) else { return Ok(()) };
     // Whether such a device is heard is looked at from now on.
     let is_watched = matches!(state, DeviceState::Updating | DeviceState::Soaking);
     let update = "UPDATE rollout_devices SET state = ?3, reason = ?4, held = '', check_unix_s = ?5 \
          WHERE rollout = ?1 AND device = ?2";
     let row = params![rollout.id, device, state, cut(reason), is_watched.then_some(0)];
-    connection.prepare_cached(update)?.execute(row).map(drop)
+    connection.statement(update).execute(row).map(drop)
 }
 
 /// Notes why a device is where it is, and what it waits for if only its owner can mend that.
@@ -249,11 +249,11 @@ fn note(
     device: &str,
     reason: &str,
     held: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let update =
         "UPDATE rollout_devices SET reason = ?3, held = ?4 WHERE rollout = ?1 AND device = ?2";
     let row = params![rollout.id, device, cut(reason), cut(held)];
-    connection.prepare_cached(update)?.execute(row).map(drop)
+    connection.statement(update).execute(row).map(drop)
 }
 
 /// Notes when somebody last told of a device.
@@ -262,9 +262,9 @@ fn tried(
     rollout: &Rollout,
     device: &str,
     now: i64,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let update = "UPDATE rollout_devices SET tried_unix_s = ?3 WHERE rollout = ?1 AND device = ?2";
-    connection.prepare_cached(update)?.execute(params![rollout.id, device, now]).map(drop)
+    connection.statement(update).execute(params![rollout.id, device, now]).map(drop)
 }
 
 /// A reason, which a device may have given, as long as it is kept.
@@ -299,21 +299,21 @@ impl Seen<'_> {
         device: &str,
         part: &Part,
         now: i64,
-    ) -> Result<Option<(Option<DeviceEvent>, String)>, rusqlite::Error> {
+    ) -> Result<Option<(Option<DeviceEvent>, String)>, sql::Error> {
         let has_target = self.has == rollout.package_digest;
         match part.state {
             DeviceState::Updating if has_target => {
                 let update = "UPDATE rollout_devices SET updated_unix_s = ?3, faults_before = ?4, faults = 0 \
                      WHERE rollout = ?1 AND device = ?2";
                 let row = params![rollout.id, device, now, self.faults];
-                connection.prepare_cached(update)?.execute(row)?;
+                connection.statement(update).execute(row)?;
                 Ok(Some((Some(DeviceEvent::Updated), String::new())))
             }
             DeviceState::Soaking => {
                 let faults = (self.faults - part.faults_before).max(0);
                 let update =
                     "UPDATE rollout_devices SET faults = ?3 WHERE rollout = ?1 AND device = ?2";
-                connection.prepare_cached(update)?.execute(params![rollout.id, device, faults])?;
+                connection.statement(update).execute(params![rollout.id, device, faults])?;
                 let updated = part.updated_unix_s.unwrap_or(now);
                 let since = now - updated;
                 let verdict = match self.failure(rollout, has_target, faults) {
@@ -360,10 +360,10 @@ pub(super) fn part(
     connection: &Connection,
     rollout: &Rollout,
     device: &str,
-) -> Result<Option<Part>, rusqlite::Error> {
+) -> Result<Option<Part>, sql::Error> {
     let query = "SELECT state, was, faults_before, updated_unix_s, tried_unix_s, position FROM rollout_devices \
          WHERE rollout = ?1 AND device = ?2";
-    let part = |row: &rusqlite::Row<'_>| {
+    let part = |row: &sql::Row<'_>| {
         Ok(Part {
             state: row.get(0)?,
             was: row.get(1)?,
@@ -373,5 +373,5 @@ pub(super) fn part(
             position: row.get(5)?,
         })
     };
-    connection.prepare_cached(query)?.query_row(params![rollout.id, device], part).optional()
+    connection.statement(query).query_row(params![rollout.id, device], part).optional()
 }

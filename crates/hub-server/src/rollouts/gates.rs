@@ -5,12 +5,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 use tenure_wire::Name;
 use utoipa::ToSchema;
 
 use super::Rollout;
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The most metrics that a rollout watches.
 pub(super) const METRICS_MAX: usize = 8;
@@ -118,14 +118,14 @@ impl Gates {
     /// Holds them against what `device` reported since its update at `updated`.
     ///
     /// # Errors
-    /// SQLite fails.
+    /// The database fails.
     pub(super) fn judge(
         &self,
         connection: &Connection,
         rollout: &Rollout,
         device: &str,
         updated: i64,
-    ) -> Result<Verdict, rusqlite::Error> {
+    ) -> Result<Verdict, sql::Error> {
         if self.is_none() {
             return Ok(Verdict::Holds);
         }
@@ -134,9 +134,9 @@ impl Gates {
              JOIN reports r ON r.device = m.device WHERE m.device = ?1 AND m.machine = ?2 AND m.package = ?3 \
              AND m.taken_unix_s >= ?4 AND r.taken_unix_s > m.package_unix_s";
         let names = params![device, rollout.machine, rollout.package_digest, updated];
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let used: Option<(i64, i64, i64)> =
-            connection.prepare_cached(query)?.query_row(names, read).optional()?;
+            connection.statement(query).query_row(names, read).optional()?;
         let Some((calls, fuel, waited_us)) = used else {
             return Ok(Verdict::Unknown("it hasn't reported since its update".into()));
         };
@@ -154,7 +154,7 @@ impl Gates {
                 "SELECT value FROM metrics WHERE device = ?1 AND machine = ?2 AND name = ?3";
             let names = [device, &rollout.machine, gate.name.as_str()];
             let value: Option<i64> =
-                connection.prepare_cached(query)?.query_row(names, |row| row.get(0)).optional()?;
+                connection.statement(query).query_row(names, |row| row.get(0)).optional()?;
             let Some(value) = value else {
                 return Ok(Verdict::Unknown(format!("it tells no metric {}", gate.name)));
             };

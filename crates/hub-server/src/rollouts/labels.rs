@@ -2,10 +2,10 @@
 //!
 //! The hub's list of labels is a convenience: each device checks its own labels against the mandate.
 
-use rusqlite::{Connection, params};
 use tenure_wire::Label;
 
 use super::requests::is_busy;
+use crate::store::sql::{self, Connection, params};
 
 /// Labels as the database has them.
 pub(super) fn text_of(labels: &[Label]) -> String {
@@ -25,9 +25,9 @@ pub(super) fn store(
     connection: &Connection,
     device: &str,
     labels: &[Label],
-) -> Result<(), rusqlite::Error> {
-    let update = "UPDATE devices SET labels = ?2 WHERE name = ?1 AND labels IS NOT ?2";
-    connection.prepare_cached(update)?.execute([device, &text_of(labels)]).map(drop)
+) -> Result<(), sql::Error> {
+    let update = "UPDATE devices SET labels = ?2 WHERE name = ?1 AND labels IS DISTINCT FROM ?2";
+    connection.statement(update).execute([device, &text_of(labels)]).map(drop)
 }
 
 /// The devices of `who` that carry all of `labels`, by name.
@@ -35,13 +35,13 @@ pub(super) fn devices(
     connection: &Connection,
     who: &str,
     labels: &[Label],
-) -> Result<Vec<String>, rusqlite::Error> {
+) -> Result<Vec<String>, sql::Error> {
     let wanted = text_of(labels);
     let query =
         "SELECT name, labels FROM devices WHERE owner = ?1 AND labels IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows = statement.query_map([who], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+    let statement = connection.statement(query);
+    let rows: Vec<(String, String)> =
+        statement.query_map([who], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.into_iter().filter(|(_, has)| carries(has, &wanted)).map(|(name, _)| name).collect())
 }
 
@@ -52,22 +52,21 @@ pub(super) fn join(
     who: &str,
     device: &str,
     has: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let query = "SELECT r.id, r.machine, r.labels FROM rollouts r WHERE r.who = ?1 AND r.labels IS NOT NULL \
          AND r.state = 'running' AND NOT EXISTS (SELECT 1 FROM rollout_devices d \
          WHERE d.rollout = r.id AND d.device = ?2)";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows =
+    let statement = connection.statement(query);
+    let rows: Vec<(i64, String, String)> =
         statement.query_map([who, device], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let rows: Vec<(i64, String, String)> = rows.collect::<Result<_, _>>()?;
     for (id, machine, wanted) in rows {
         if !carries(has, &wanted) || is_busy(connection, who, &machine, device)? {
             continue;
         }
         let insert = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
-             VALUES (?1, ifnull((SELECT position + 1 FROM rollout_devices WHERE rollout = ?1 \
+             VALUES (?1, coalesce((SELECT position + 1 FROM rollout_devices WHERE rollout = ?1 \
              ORDER BY position DESC LIMIT 1), 0), ?2, 'waiting', '', 0, 0)";
-        connection.prepare_cached(insert)?.execute(params![id, device])?;
+        connection.statement(insert).execute(params![id, device])?;
     }
     Ok(())
 }

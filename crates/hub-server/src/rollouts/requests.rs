@@ -1,12 +1,12 @@
 //! Starting a rollout: the owner's signed plan against what the hub knows.
 
 use http::{StatusCode, header};
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_wire::VerifyingKey;
 
 use super::plan::{Plan, PlanError, STAGES_FAULT, SignedPlan};
 use super::{described, labels, note, now};
 use crate::exchange::{Exchange, Reply};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The most rollouts of one key.
 const ROLLOUTS_OF_KEY_MAX: i64 = 10_000;
@@ -14,10 +14,7 @@ const ROLLOUTS_OF_KEY_MAX: i64 = 10_000;
 const LIFE_S_MAX: i64 = 90 * 24 * 60 * 60;
 
 /// `POST /v1/rollouts`, whose body is a [`SignedPlan`].
-pub(super) fn start(
-    connection: &Connection,
-    exchange: &Exchange,
-) -> Result<Reply, rusqlite::Error> {
+pub(super) fn start(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
     let signed: SignedPlan = match serde_json::from_slice(&exchange.body) {
         Ok(signed) => signed,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
@@ -35,7 +32,7 @@ pub(super) fn start(
     let package = "SELECT version, tenant FROM manifests WHERE who = ?1 AND package_digest = ?2";
     let names = params![exchange.who, plan.package.to_string()];
     let package: Option<(String, String)> = connection
-        .prepare_cached(package)?
+        .statement(package)
         .query_row(names, |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((version, tenant)) = package else {
@@ -75,10 +72,9 @@ fn obstacle(
     exchange: &Exchange,
     plan: &Plan,
     devices: &[String],
-) -> Result<Option<String>, rusqlite::Error> {
+) -> Result<Option<String>, sql::Error> {
     let (who, machine) = (exchange.who.as_str(), plan.machine.as_str());
-    let mut listed =
-        connection.prepare_cached("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2")?;
+    let listed = connection.statement("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2");
     for device in devices {
         if !listed.exists([device, who])? {
             return Ok(Some(format!("no device {device} of yours is listed here")));
@@ -88,7 +84,7 @@ fn obstacle(
         }
     }
     let count = "SELECT count(*) FROM rollouts WHERE who = ?1";
-    let count: i64 = connection.prepare_cached(count)?.query_row([who], |row| row.get(0))?;
+    let count: i64 = connection.statement(count).query_row([who], |row| row.get(0))?;
     let is_full = count >= ROLLOUTS_OF_KEY_MAX;
     Ok(is_full.then(|| "a key has 10,000 rollouts here at most".into()))
 }
@@ -99,10 +95,10 @@ pub(super) fn is_busy(
     who: &str,
     machine: &str,
     device: &str,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let busy = "SELECT 1 FROM rollout_devices d CROSS JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
          AND r.machine = ?2 AND r.state IN ('running', 'paused', 'rolling back') AND d.device = ?3";
-    connection.prepare_cached(busy)?.exists([who, machine, device])
+    connection.statement(busy).exists([who, machine, device])
 }
 
 fn insert(
@@ -110,12 +106,12 @@ fn insert(
     exchange: &Exchange,
     (plan, signed, mandate): (&Plan, &SignedPlan, Option<Vec<u8>>),
     (version, reaches): (&str, &[i64]),
-) -> Result<i64, rusqlite::Error> {
+) -> Result<i64, sql::Error> {
     let insert = "INSERT INTO rollouts (who, machine, package_digest, version, plan, signature, state, reason, stages, \
          stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s, mandate, \
          stage_unix_s, labels, gates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, \
-         ?13, ?14, ?12, ?15, ?16)";
-    connection.prepare_cached(insert)?.execute(params![
+         ?13, ?14, ?12, ?15, ?16) RETURNING id";
+    let row = params![
         exchange.who,
         plan.machine.as_str(),
         plan.package.to_string(),
@@ -132,15 +128,15 @@ fn insert(
         mandate,
         (!plan.labels.is_empty()).then(|| labels::text_of(&plan.labels)),
         serde_json::json!(plan.gates).to_string(),
-    ])?;
-    Ok(connection.last_insert_rowid())
+    ];
+    connection.statement(insert).query_row(row, |row| row.get(0))
 }
 
 /// Gives a rollout its devices.
-fn fill(connection: &Connection, id: i64, devices: &[String]) -> Result<(), rusqlite::Error> {
+fn fill(connection: &Connection, id: i64, devices: &[String]) -> Result<(), sql::Error> {
     let insert = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
          VALUES (?1, ?2, ?3, 'waiting', '', 0, 0)";
-    let mut insert = connection.prepare_cached(insert)?;
+    let insert = connection.statement(insert);
     for (position, device) in devices.iter().enumerate() {
         insert.execute(params![id, position as i64, device])?;
     }
@@ -148,9 +144,9 @@ fn fill(connection: &Connection, id: i64, devices: &[String]) -> Result<(), rusq
 }
 
 /// `GET …/plan`: the plan as it was signed.
-pub(super) fn plan(connection: &Connection, id: i64) -> Result<SignedPlan, rusqlite::Error> {
+pub(super) fn plan(connection: &Connection, id: i64) -> Result<SignedPlan, sql::Error> {
     let query = "SELECT plan, signature, mandate FROM rollouts WHERE id = ?1";
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &sql::Row<'_>| {
         let mandate: Option<Vec<u8>> = row.get(2)?;
         let signed = SignedPlan { plan: row.get(0)?, signature: row.get(1)?, mandate: None };
         Ok(match mandate {
@@ -158,5 +154,5 @@ pub(super) fn plan(connection: &Connection, id: i64) -> Result<SignedPlan, rusql
             None => signed,
         })
     };
-    connection.prepare_cached(query)?.query_row([id], read)
+    connection.statement(query).query_row([id], read)
 }

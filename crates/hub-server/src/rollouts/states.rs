@@ -2,8 +2,7 @@
 //!
 //! Each lifecycle is one table. Whatever isn't in it can't happen.
 
-use rusqlite::ToSql;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use crate::store::sql::{FromSql, ToSql, Value};
 
 /// The state of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,16 +255,16 @@ fn next<S: Copy + PartialEq, E: PartialEq>(table: &[(S, E, S)], from: S, event: 
 macro_rules! stored_by_word {
     ($state:ty) => {
         impl ToSql for $state {
-            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-                Ok(self.word().into())
+            fn value(&self) -> Value<'_> {
+                Value::Text(self.word())
             }
         }
 
         impl FromSql for $state {
-            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-                let word = value.as_str()?;
-                let known = Self::ALL.into_iter().find(|state| state.word() == word);
-                known.ok_or(FromSqlError::InvalidType)
+            fn from_value(value: Value<'_>) -> Result<Self, String> {
+                let known = |state: &Self| value == Value::Text(state.word());
+                let state = Self::ALL.into_iter().find(known);
+                state.ok_or_else(|| "no state has that word".into())
             }
         }
     };

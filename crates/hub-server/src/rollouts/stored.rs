@@ -1,8 +1,7 @@
 //! A rollout as it is stored.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
-
 use super::{Gates, State};
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// A rollout as it is stored.
 #[derive(Clone, Debug)]
@@ -51,11 +50,11 @@ pub(crate) fn find(
     connection: &Connection,
     who: &str,
     id: i64,
-) -> Result<Option<Rollout>, rusqlite::Error> {
+) -> Result<Option<Rollout>, sql::Error> {
     let query = "SELECT id, machine, package_digest, version, state, reason, stages, stage, soak_s, faults_max, \
          failures_max, on_failure, ends_unix_s, mandate, stage_unix_s, gates, \
          awaited_from, stuck_unix_s FROM rollouts WHERE who = ?1 AND id = ?2";
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &sql::Row<'_>| {
         let (stages, gates): (String, String) = (row.get(6)?, row.get(15)?);
         Ok(Rollout {
             id: row.get(0)?,
@@ -65,7 +64,7 @@ pub(crate) fn find(
             state: row.get(4)?,
             reason: row.get(5)?,
             stages: serde_json::from_str(&stages).unwrap_or_default(),
-            stage: usize::try_from(row.get::<_, i64>(7)?).unwrap_or(0),
+            stage: usize::try_from(row.get::<i64>(7)?).unwrap_or(0),
             soak_s: row.get(8)?,
             faults_max: row.get(9)?,
             gates: serde_json::from_str(&gates).unwrap_or_default(),
@@ -78,5 +77,5 @@ pub(crate) fn find(
             stuck_unix_s: row.get(17)?,
         })
     };
-    connection.prepare_cached(query)?.query_row(params![who, id], read).optional()
+    connection.statement(query).query_row(params![who, id], read).optional()
 }

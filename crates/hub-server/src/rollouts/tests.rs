@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rusqlite::params;
 use tenure_wire::PublicKey;
 use tenure_wire::hub::HubRefusal;
 use tenure_wire::rollout::{Labels, Seen as Told, Sight, WorkQuery};
@@ -39,8 +40,8 @@ impl Scene {
     /// A fleet of so many listed devices, in a rollout that has a stage for half of them and one for all.
     fn new(devices: i64, is_by_devices: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let database = Database::open(&folder.path().join("hub.sqlite")).unwrap();
-        let connection = &database.connection;
+        let database = Database::open(folder.path().join("hub.sqlite")).unwrap();
+        let connection = database.connection.sqlite();
         connection.execute_batch("BEGIN").unwrap();
         let listed = "INSERT INTO devices (name, owner, device_key, machine_key, seen_at, machines, first_unix_s, \
              heard_unix_s, expires_unix_s, kept, labels) VALUES (?1, ?2, ?1, ?3, '', 0, ?4, ?4, ?4 + 60, x'00', '')";
@@ -71,6 +72,10 @@ impl Scene {
         &self.database.connection
     }
 
+    fn sqlite(&self) -> &rusqlite::Connection {
+        self.database.connection.sqlite()
+    }
+
     fn exchange(&self) -> Exchange {
         work::exchange_of(OWNER, self.now as u64, 0)
     }
@@ -97,9 +102,9 @@ impl Scene {
     fn put_all(&self, state: DeviceState) {
         let update = "UPDATE rollout_devices SET state = ?1, was = ?2, updated_unix_s = ?3, check_unix_s = ?4";
         let due = matches!(state, DeviceState::Soaking).then_some(self.now + 60);
-        self.connection().execute(update, params![state, OLD, self.now, due]).unwrap();
+        self.sqlite().execute(update, params![state.word(), OLD, self.now, due]).unwrap();
         let again = "UPDATE rollouts SET state = 'running', stage = 0, stuck_unix_s = NULL, awaited_from = 0";
-        self.connection().execute(again, []).unwrap();
+        self.sqlite().execute(again, []).unwrap();
     }
 
     /// How many instructions SQLite's machine carries out for `action`, the second time that it is done.
@@ -112,15 +117,15 @@ impl Scene {
             counted.fetch_add(1, Ordering::Relaxed);
             false
         };
-        self.connection().progress_handler(1, Some(count));
+        self.sqlite().progress_handler(1, Some(count));
         action();
-        self.connection().progress_handler(0, None::<fn() -> bool>);
+        self.sqlite().progress_handler(0, None::<fn() -> bool>);
         steps.load(Ordering::Relaxed)
     }
 
     fn check_counts(&self, what: &str) {
         let rows = |query: &str| -> Vec<(String, i64)> {
-            let mut statement = self.connection().prepare(query).unwrap();
+            let mut statement = self.sqlite().prepare(query).unwrap();
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
             rows.collect::<Result<_, _>>().unwrap()
         };
@@ -200,8 +205,8 @@ fn question_takes_as_many_steps_however_many_rollouts_a_device_was_in() {
          VALUES (?1, 0, ?2, 'waiting', '', 0, 0)";
     let over = [State::Done, State::RolledBack, State::Aborted, State::Ended];
     for (number, state) in (2..=1_000).zip(over.iter().cycle()) {
-        scene.connection().execute(copied, params![number, state]).unwrap();
-        scene.connection().execute(was_in, params![number, name(1)]).unwrap();
+        scene.sqlite().execute(copied, params![number, state.word()]).unwrap();
+        scene.sqlite().execute(was_in, params![number, name(1)]).unwrap();
     }
     let old = (scene.steps_of(ask), scene.steps_of(needs));
     assert!(fresh.0 > 10 && fresh.1 > 10, "{fresh:?} steps were counted");
@@ -213,11 +218,11 @@ fn question_takes_as_many_steps_however_many_rollouts_a_device_was_in() {
 fn silence_is_looked_for_a_few_devices_at_a_time_and_found() {
     let mut scene = Scene::new(400, true);
     scene.put_all(DeviceState::Soaking);
-    scene.connection().execute("UPDATE rollouts SET failures_max = 1000", []).unwrap();
+    scene.sqlite().execute("UPDATE rollouts SET failures_max = 1000", []).unwrap();
     scene.now += 62;
     let renew =
         "UPDATE devices SET heard_unix_s = ?1, expires_unix_s = ?1 + 60 WHERE name <> 'device-399'";
-    scene.connection().execute(renew, [scene.now]).unwrap();
+    scene.sqlite().execute(renew, [scene.now]).unwrap();
     let failed = |scene: &Scene| {
         let counts = Counts::of(scene.connection(), 1).unwrap();
         counts.count(DeviceState::Failed)
@@ -227,7 +232,7 @@ fn silence_is_looked_for_a_few_devices_at_a_time_and_found() {
     }
     assert_eq!(failed(&scene), 1, "the one that was silent");
     let due = "SELECT count(*) FROM rollout_devices WHERE check_unix_s <= ?1";
-    let due: i64 = scene.connection().query_row(due, [scene.now], |row| row.get(0)).unwrap();
+    let due: i64 = scene.sqlite().query_row(due, [scene.now], |row| row.get(0)).unwrap();
     assert_eq!(due, 0, "each of the others is looked at when its record runs out");
 }
 
@@ -248,7 +253,7 @@ fn counts_are_those_of_a_recount_after_whatever_happened() {
             let alive = format!("device-{}", draw(6));
             let renew =
                 "UPDATE devices SET heard_unix_s = ?1, expires_unix_s = ?1 + 60 WHERE name <> ?2";
-            scene.connection().execute(renew, params![scene.now, alive]).unwrap();
+            scene.sqlite().execute(renew, params![scene.now, alive]).unwrap();
             let device = name(draw(7) as i64);
             let has = [TARGET, OLD, LOST][draw(3) as usize].to_string();
             let version = [None, Some("1.0.0".parse().unwrap())][draw(2) as usize];
@@ -289,7 +294,7 @@ fn counts_are_those_of_a_recount_after_whatever_happened() {
                 10 => {
                     let late = "INSERT OR IGNORE INTO rollout_devices (rollout, position, device, state, reason, \
                          faults_before, faults) VALUES (1, 6, 'device-6', 'waiting', '', 0, 0)";
-                    scene.connection().execute(late, []).unwrap();
+                    scene.sqlite().execute(late, []).unwrap();
                     "one more"
                 }
                 _ => {
@@ -301,7 +306,7 @@ fn counts_are_those_of_a_recount_after_whatever_happened() {
             scene.check_counts(&format!("round {round}, step {step}: {what}"));
         }
         ends.push(scene.rollout().state.word());
-        scene.connection().execute("DELETE FROM rollout_devices WHERE position < 3", []).unwrap();
+        scene.sqlite().execute("DELETE FROM rollout_devices WHERE position < 3", []).unwrap();
         scene.check_counts("some are gone");
     }
     assert!(ends.iter().any(|end| *end != ends[0]), "they end in different ways: {ends:?}");
@@ -313,7 +318,7 @@ fn looking_at_a_rollout_writes_nothing() {
     scene.put_all(DeviceState::Soaking);
     // Silent, and its time is over: a step would be due.
     scene.now += 200_000;
-    let changes = |scene: &Scene| scene.connection().total_changes();
+    let changes = |scene: &Scene| scene.sqlite().total_changes();
     let before = changes(&scene);
     described(scene.connection(), &scene.exchange(), 1).unwrap();
     let mut asked = scene.exchange();

@@ -1,8 +1,7 @@
 //! The clock's tick: rollouts take the steps that are due though nobody asks.
 
-use rusqlite::{Connection, params};
-
 use super::{advance, find, work};
+use crate::store::sql::{self, Connection};
 
 /// The most rollouts that one tick steps; the others have their turn at the next ones.
 const AT_ONCE: i64 = 16;
@@ -11,17 +10,16 @@ const AT_ONCE: i64 = 16;
 /// none behind.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn open_after(
     connection: &Connection,
     after: i64,
-) -> Result<Vec<(String, i64)>, rusqlite::Error> {
+) -> Result<Vec<(String, i64)>, sql::Error> {
     let query = "SELECT who, id FROM rollouts WHERE state IN ('running', 'paused', 'rolling back') AND id > ?1 \
          ORDER BY id LIMIT ?2";
-    let mut statement = connection.prepare_cached(query)?;
-    let mut behind = |after: i64| -> Result<Vec<(String, i64)>, rusqlite::Error> {
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        statement.query_map(params![after, AT_ONCE], read)?.collect()
+    let statement = connection.statement(query);
+    let behind = |after: i64| -> Result<Vec<(String, i64)>, sql::Error> {
+        statement.query_map([after, AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))
     };
     let found = behind(after)?;
     if found.is_empty() && after > 0 { behind(0) } else { Ok(found) }
@@ -30,13 +28,13 @@ pub(crate) fn open_after(
 /// Takes the steps that are due in those rollouts.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn tick(
     connection: &Connection,
     open: &[(String, i64)],
     unix_s: u64,
     hub_hears_since_unix_s: u64,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     for (who, id) in open {
         let exchange = work::exchange_of(who, unix_s, hub_hears_since_unix_s);
         if let Some(rollout) = find(connection, who, *id)? {

@@ -3,7 +3,6 @@
 //! A device is told of its own steps alone, and is served the packages that these name, and no other.
 
 use http::{HeaderMap, Method};
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_package::Mandate;
 use tenure_wire::hub::{Answer, HubRefusal};
 use tenure_wire::limits::LABELS_MAX;
@@ -15,6 +14,7 @@ use super::{DeviceState, Rollout, State, advance, find, labels, now};
 use crate::exchange::Exchange;
 use crate::registry;
 use crate::store::figures;
+use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// How soon a device asks again that has a step to take or to tell of, in seconds.
 const AGAIN_NOW_S: u32 = 1;
@@ -37,14 +37,14 @@ struct Device {
 /// Takes what a device saw, and returns its next step.
 ///
 /// # Errors
-/// SQLite fails; or inside, the caller is no device.
+/// The database fails; or inside, the caller is no device.
 pub(crate) fn work(
     connection: &Connection,
     caller: &PublicKey,
     query: &WorkQuery,
     unix_s: u64,
     hub_hears_since_unix_s: u64,
-) -> Result<Answer<Work>, rusqlite::Error> {
+) -> Result<Answer<Work>, sql::Error> {
     let Some(mut device) = device(connection, caller)? else {
         return Ok(Err(HubRefusal::Stranger));
     };
@@ -69,7 +69,7 @@ fn next(
     connection: &Connection,
     exchange: &Exchange,
     device: &Device,
-) -> Result<(Option<Step>, u32), rusqlite::Error> {
+) -> Result<(Option<Step>, u32), sql::Error> {
     let mut look = None;
     for id in under_way(connection, device)? {
         let Some(rollout) = find(connection, &device.owner, id)? else { continue };
@@ -92,28 +92,28 @@ fn next(
 /// The owner in whose registry the package lies that a step of a rollout which is under way on the caller needs.
 ///
 /// # Errors
-/// SQLite fails; or inside, the caller is no device, or needs no such package.
+/// The database fails; or inside, the caller is no device, or needs no such package.
 pub(crate) fn owner_of_package(
     connection: &Connection,
     caller: &PublicKey,
     package: &str,
-) -> Result<Answer<String>, rusqlite::Error> {
+) -> Result<Answer<String>, sql::Error> {
     let Some(device) = device(connection, caller)? else { return Ok(Err(HubRefusal::Stranger)) };
     let needs = "SELECT 1 FROM rollouts r CROSS JOIN rollout_devices d ON d.rollout = r.id AND d.device = ?1 \
          WHERE r.who = ?2 AND r.mandate IS NOT NULL AND r.state IN ('running', 'paused', 'rolling back') AND ( \
          (r.state = 'running' AND d.state = 'updating' AND r.package_digest = ?3) OR \
          (r.state = 'rolling back' AND d.state = 'reverting' AND d.was = ?3))";
     let names = [&device.name, &device.owner, package];
-    let is_needed = connection.prepare_cached(needs)?.exists(names)?;
+    let is_needed = connection.statement(needs).exists(names)?;
     Ok(if is_needed { Ok(device.owner) } else { Err(HubRefusal::NotNeeded) })
 }
 
-fn device(connection: &Connection, caller: &PublicKey) -> Result<Option<Device>, rusqlite::Error> {
+fn device(connection: &Connection, caller: &PublicKey) -> Result<Option<Device>, sql::Error> {
     let query = "SELECT name, owner, labels FROM devices WHERE machine_key = ?1";
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &sql::Row<'_>| {
         Ok(Device { name: row.get(0)?, owner: row.get(1)?, labels: row.get(2)? })
     };
-    connection.prepare_cached(query)?.query_row([caller.to_string()], read).optional()
+    connection.statement(query).query_row([caller.to_string()], read).optional()
 }
 
 /// The request that a device's question or the clock's tick comes to, in the name of the owner.
@@ -131,16 +131,14 @@ pub(super) fn exchange_of(owner: &str, unix_s: u64, hub_hears_since_unix_s: u64)
 }
 
 /// The rollouts that are under way on a device, the one longest not heard of first.
-fn under_way(connection: &Connection, device: &Device) -> Result<Vec<i64>, rusqlite::Error> {
+fn under_way(connection: &Connection, device: &Device) -> Result<Vec<i64>, sql::Error> {
     let query = "SELECT r.id FROM rollouts r CROSS JOIN rollout_devices d ON d.rollout = r.id AND d.device = ?1 \
          WHERE r.who = ?2 AND r.mandate IS NOT NULL \
          AND r.state IN ('running', 'paused', 'rolling back') \
          AND d.state IN ('waiting', 'updating', 'soaking', 'reverting') \
-         ORDER BY ifnull(d.tried_unix_s, 0), r.id LIMIT ?3";
-    let mut statement = connection.prepare_cached(query)?;
-    let rows =
-        statement.query_map(params![device.name, device.owner, ROLLOUTS_MAX], |row| row.get(0))?;
-    rows.collect()
+         ORDER BY coalesce(d.tried_unix_s, 0), r.id LIMIT ?3";
+    let statement = connection.statement(query);
+    statement.query_map(params![device.name, device.owner, ROLLOUTS_MAX], |row| row.get(0))
 }
 
 /// Takes what a device saw of its machine in a rollout.
@@ -149,7 +147,7 @@ fn take(
     exchange: &Exchange,
     device: &Device,
     seen: &Seen,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let id = i64::try_from(seen.rollout).unwrap_or(-1);
     let Some(rollout) = find(connection, &device.owner, id)? else { return Ok(()) };
     if rollout.mandate.is_none() || rollout.is_over() {
@@ -207,8 +205,8 @@ fn task(
     exchange: &Exchange,
     rollout: &Rollout,
     place: &Place,
-) -> Result<Option<(Task, u32)>, rusqlite::Error> {
-    let delivery = |package: &str| -> Result<Option<Delivery>, rusqlite::Error> {
+) -> Result<Option<(Task, u32)>, sql::Error> {
+    let delivery = |package: &str| -> Result<Option<Delivery>, sql::Error> {
         let bytes = registry::package_length(connection, &exchange.who, package)?;
         let (Some(mandate), Some(bytes), Ok(package)) =
             (rollout.mandate.clone(), bytes, package.parse())
@@ -253,8 +251,8 @@ fn step(rollout: &Rollout, task: Task) -> Option<Step> {
 /// How soon a device without a step asks again: the more devices there are, the later.
 ///
 /// # Errors
-/// SQLite fails.
-pub(crate) fn pace(connection: &Connection) -> Result<u32, rusqlite::Error> {
+/// The database fails.
+pub(crate) fn pace(connection: &Connection) -> Result<u32, sql::Error> {
     let count = figures::devices(connection)?;
     let (least, most) = AGAIN_IDLE_S;
     Ok(u32::try_from((count / QUESTIONS_PER_S).clamp(least, most)).unwrap_or(u32::MAX))

@@ -1,6 +1,5 @@
 //! The database as the directory's storage.
 
-use rusqlite::{OptionalExtension as _, params};
 use tenure_crypto::machine_id;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
 use tenure_wire::Name;
@@ -10,30 +9,30 @@ use tenure_wire::directory::{DeviceRecord, Found};
 use crate::devices::{reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
+use crate::store::sql::{self, Next, OptionalExtension as _, params};
 use crate::store::{Database, DatabaseError, failed};
 
 impl Storage for Database {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
         let query = "SELECT seed FROM identity WHERE id = 1";
-        self.connection.query_row(query, [], |row| row.get(0)).optional().map_err(failed)
+        self.connection.statement(query).query_row([], |row| row.get(0)).optional().map_err(failed)
     }
 
     fn set_seed(&mut self, seed: &[u8; 32]) -> Result<(), StorageError> {
         self.write(|database| {
             let insert = "INSERT INTO identity (id, seed) VALUES (1, ?1)";
-            database.connection.execute(insert, [seed]).map(drop)
+            database.connection.statement(insert).execute([seed]).map(drop)
         })
     }
 
     fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
         let all = "SELECT kept FROM devices ORDER BY name";
-        let mut statement = self.connection.prepare(all).map_err(failed)?;
-        let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).map_err(failed)?;
         let mut records = Vec::new();
-        for row in rows {
-            records.extend(postcard::from_bytes::<Kept>(&row.map_err(failed)?));
-        }
-        Ok(records)
+        let read = self.connection.statement(all).each([], |row| {
+            records.extend(postcard::from_bytes::<Kept>(&row.get::<Vec<u8>>(0)?));
+            Ok(Next::Row)
+        });
+        read.map(|()| records).map_err(failed)
     }
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
@@ -43,7 +42,7 @@ impl Storage for Database {
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
         self.write(|database| {
             let delete = "DELETE FROM devices WHERE name = ?1";
-            database.connection.prepare_cached(delete)?.execute([device.as_str()]).map(drop)
+            database.connection.statement(delete).execute([device.as_str()]).map(drop)
         })
     }
 
@@ -110,23 +109,23 @@ impl Database {
     /// The record of a device, and where it was last heard from.
     ///
     /// # Errors
-    /// SQLite fails.
+    /// The database fails.
     pub fn found(&self, device: &Name) -> Result<Option<Found>, DatabaseError> {
         let query = "SELECT kept FROM devices WHERE name = ?1";
-        let mut query = self.connection.prepare_cached(query)?;
+        let query = self.connection.statement(query);
         let kept: Option<Vec<u8>> =
             query.query_row([device.as_str()], |row| row.get(0)).optional()?;
         let kept = kept.and_then(|kept| postcard::from_bytes::<Kept>(&kept).ok());
         Ok(kept.map(|Kept { record, seen_at }| Found { record, seen_at }))
     }
 
-    fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), rusqlite::Error> {
+    fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), sql::Error> {
         let Accepted { kept, record, unix_s } = accepted;
         let device = record.enrolment.device.as_str();
         let known = "SELECT device_key, owner FROM devices WHERE name = ?1";
         let known: Option<(String, String)> = self
             .connection
-            .prepare_cached(known)?
+            .statement(known)
             .query_row([device], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let upsert = "INSERT INTO devices (name, owner, device_key, machine_key, seen_at, machines, first_unix_s, \
@@ -136,7 +135,7 @@ impl Database {
              heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept";
         let (owner, device_key) =
             (record.owner.to_string(), record.enrolment.device_key.to_string());
-        self.connection.prepare_cached(upsert)?.execute(params![
+        self.connection.statement(upsert).execute(params![
             device,
             owner,
             device_key,
@@ -168,11 +167,11 @@ impl Database {
     }
 
     /// Stores the machines of a device, if they aren't those that are stored.
-    fn put_machines(&mut self, device: &str, record: &DeviceRecord) -> Result<(), rusqlite::Error> {
+    fn put_machines(&mut self, device: &str, record: &DeviceRecord) -> Result<(), sql::Error> {
         let listed = "SELECT name, machine_key FROM machines WHERE device = ?1 ORDER BY name";
-        let mut statement = self.connection.prepare_cached(listed)?;
-        let rows = statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let known: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+        let statement = self.connection.statement(listed);
+        let known: Vec<(String, String)> =
+            statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let row = |(name, key): &(Name, _)| (name.to_string(), ToString::to_string(key));
         let mut now: Vec<(String, String)> = record.machines.iter().map(row).collect();
         now.sort();
@@ -182,10 +181,10 @@ impl Database {
             return Ok(());
         }
         let delete = "DELETE FROM machines WHERE device = ?1";
-        self.connection.prepare_cached(delete)?.execute([device])?;
-        let insert = "INSERT OR IGNORE INTO machines (device, name, machine, machine_key) \
-             VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = self.connection.prepare_cached(insert)?;
+        self.connection.statement(delete).execute([device])?;
+        let insert = "INSERT INTO machines (device, name, machine, machine_key) \
+             VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+        let insert = self.connection.statement(insert);
         for (name, key) in &record.machines {
             let machine = machine_id(key).to_string();
             insert.execute(params![device, name.as_str(), machine, key.to_string()])?;

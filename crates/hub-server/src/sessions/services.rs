@@ -1,7 +1,7 @@
 //! The hub's functions beside the directory, called over sessions.
 
 use serde::de::DeserializeOwned;
-use tenure_hub::ServiceCall;
+use tenure_hub::{ServiceCall, StorageError};
 use tenure_wire::NoResult;
 use tenure_wire::hub::{
     Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
@@ -13,7 +13,7 @@ use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
 
 use crate::api::sign_in;
 use crate::devices::{logs, receipts, reports};
-use crate::store::Database;
+use crate::store::{Database, failed, sql};
 use crate::{api, registry, rollouts};
 
 impl Database {
@@ -50,7 +50,7 @@ impl Database {
             done = sign_in::sign_in(connection, hub, session, &request, owners, call.unix_s)?;
             Ok(())
         });
-        written.map_err(|_| HubRefusal::Full)?;
+        written.map_err(refused)?;
         done.map(|secret| Pass { secret, url })
     }
 
@@ -69,7 +69,7 @@ impl Database {
             };
             Ok(())
         });
-        written.map_err(|_| HubRefusal::Full)?;
+        written.map_err(refused)?;
         let response = done?;
         let length = |(name, value): &(String, String)| name.len() + value.len() + 8;
         let headers: usize = response.headers.iter().map(length).sum();
@@ -86,7 +86,7 @@ impl Database {
             done = receipts::take(&database.connection, &receipts, call.unix_s)?;
             Ok(())
         });
-        written.map_err(|_| HubRefusal::Full)?;
+        written.map_err(refused)?;
         done
     }
 
@@ -100,7 +100,7 @@ impl Database {
             done = rollouts::work(connection, peer, &query, now, hears_since)?;
             Ok(())
         });
-        written.map_err(|_| HubRefusal::Full)?;
+        written.map_err(refused)?;
         done
     }
 
@@ -112,7 +112,7 @@ impl Database {
             done = reports::take(&database.connection, call.peer, &report, call.unix_s)?;
             Ok(())
         });
-        written.map_err(|_| HubRefusal::Full)?;
+        written.map_err(refused)?;
         done
     }
 
@@ -121,7 +121,7 @@ impl Database {
         let share: LogShare = read(call.parameter)?;
         let taken =
             logs::take(&self.connection, self.running().logs(), call.peer, &share, call.unix_s);
-        taken.map_err(|_| HubRefusal::Full)?
+        taken.map_err(unread)?
     }
 
     /// A device's question for a part of a package.
@@ -129,14 +129,23 @@ impl Database {
         let query: PartQuery = read(call.parameter)?;
         let package = query.package.to_string();
         let owner = rollouts::owner_of_package(&self.connection, call.peer, &package);
-        let owner = owner.map_err(|_| HubRefusal::Full)??;
+        let owner = owner.map_err(unread)??;
         let Self { connection, served, .. } = self;
         let read = |owner: &str, package: &str| registry::package_bytes(connection, owner, package);
-        let bytes = served.bytes(owner, package, read).map_err(|_| HubRefusal::Full)?;
+        let bytes = served.bytes(owner, package, read).map_err(unread)?;
         let from = usize::try_from(query.offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = (from + PART_BYTES_MAX).min(bytes.len());
         Ok(Part { bytes: bytes[from..to].to_vec() })
     }
+}
+
+/// The answer to what couldn't be written.
+fn refused(error: StorageError) -> HubRefusal {
+    if error.is_away { HubRefusal::Away } else { HubRefusal::Full }
+}
+
+fn unread(error: sql::Error) -> HubRefusal {
+    refused(failed(error))
 }
 
 fn read<T: DeserializeOwned>(parameter: &[u8]) -> Answer<T> {

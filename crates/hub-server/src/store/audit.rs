@@ -4,9 +4,10 @@
 //! end leave a chain that is whole and shorter: whoever keeps the last number and hash elsewhere finds
 //! that, too.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::sha256;
 use tenure_wire::Digest;
+
+use super::sql::{self, Connection, Next, OptionalExtension as _, params};
 
 /// The hash before the first entry.
 const START: Digest = Digest([0; 32]);
@@ -45,41 +46,47 @@ pub struct Broken {
 }
 
 /// Writes `event` down behind the last entry, in the transaction that is under way.
-pub(crate) fn append(connection: &Connection, event: &Event<'_>) -> Result<(), rusqlite::Error> {
+pub(crate) fn append(connection: &Connection, event: &Event<'_>) -> Result<(), sql::Error> {
     let last = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
     let last: Option<(i64, [u8; 32])> = connection
-        .prepare_cached(last)?
+        .statement(last)
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let (number, previous) = last.map_or((0, START), |(number, hash)| (number, Digest(hash)));
-    let hash = hash(&previous, number + 1, event);
+    let texts = [event.who, event.action, event.subject, event.detail, event.owner];
+    let [who, action, subject, detail, owner] = texts.map(|text| connection.storable(text));
+    let stored = Event {
+        unix_s: event.unix_s,
+        who: &who,
+        action: &action,
+        subject: &subject,
+        detail: &detail,
+        owner: &owner,
+    };
+    let hash = hash(&previous, number + 1, &stored);
     let insert = "INSERT INTO audit (number, unix_s, who, action, subject, detail, owner, hash) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let Event { unix_s, who, action, subject, detail, owner } = *event;
+    let Event { unix_s, who, action, subject, detail, owner } = stored;
     let number = number + 1;
     let row = params![number, seconds(unix_s), who, action, subject, detail, owner, hash.0];
-    connection.prepare_cached(insert)?.execute(row).map(drop)
+    connection.statement(insert).execute(row).map(drop)
 }
 
 /// Checks the whole chain; returns its last entry, or `None` if there is none.
 ///
 /// # Errors
-/// SQLite fails; or inside, where the chain is broken.
-pub(crate) fn verify(
-    connection: &Connection,
-) -> Result<Result<Option<Entry>, Broken>, rusqlite::Error> {
+/// The database fails; or inside, where the chain is broken.
+pub(crate) fn verify(connection: &Connection) -> Result<Result<Option<Entry>, Broken>, sql::Error> {
     let all = "SELECT number, unix_s, who, action, subject, detail, owner, hash FROM audit \
          ORDER BY number";
-    let mut statement = connection.prepare(all)?;
-    let mut rows = statement.query([])?;
-    let mut last: Option<Entry> = None;
-    while let Some(row) = rows.next()? {
-        let text = |index: usize| row.get::<_, String>(index);
+    let (mut last, mut broken): (Option<Entry>, _) = (None, None);
+    connection.statement(all).each([], |row| {
+        let text = |index: usize| row.get::<String>(index);
         let (who, action, subject) = (text(2)?, text(3)?, text(4)?);
         let (detail, owner) = (text(5)?, text(6)?);
         let number: i64 = row.get(0)?;
         let event = Event {
-            unix_s: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+            unix_s: u64::try_from(row.get::<i64>(1)?).unwrap_or(0),
             who: &who,
             action: &action,
             subject: &subject,
@@ -90,13 +97,16 @@ pub(crate) fn verify(
         let expected = last.as_ref().map_or(1, |entry| entry.number + 1);
         let hash = hash(&previous, number, &event);
         let number = u64::try_from(number).unwrap_or(0);
-        if number != expected || row.get::<_, [u8; 32]>(7)? != hash.0 {
-            return Ok(Err(Broken { number: expected }));
+        if number != expected || row.get::<[u8; 32]>(7)? != hash.0 {
+            broken = Some(Broken { number: expected });
+            return Ok(Next::Enough);
         }
         last = Some(Entry { number, hash });
-    }
-    Ok(Ok(last))
+        Ok(Next::Row)
+    })?;
+    Ok(broken.map_or(Ok(last), Err))
 }
+
 /// SHA-256 of the hash before, the number, the time and each text with its length before it.
 fn hash(previous: &Digest, number: i64, event: &Event<'_>) -> Digest {
     let mut bytes = Vec::from(previous.0);
@@ -109,7 +119,7 @@ fn hash(previous: &Digest, number: i64, event: &Event<'_>) -> Digest {
     sha256(&[&bytes])
 }
 
-/// Seconds as SQLite stores them; no clock comes near the end.
+/// Seconds as the database stores them; no clock comes near the end.
 pub(crate) fn seconds(unix_s: u64) -> i64 {
     i64::try_from(unix_s).unwrap_or(i64::MAX)
 }

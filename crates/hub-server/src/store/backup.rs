@@ -9,6 +9,7 @@ use rusqlite::backup::Backup;
 use super::Database;
 use super::error::DatabaseError;
 use super::lock::{failed, private};
+use super::sqlite::open_to_read;
 
 /// How many pages a backup copies at a time.
 const PAGES: i32 = 256;
@@ -20,7 +21,7 @@ impl Database {
     /// # Errors
     /// There is no database, `to` exists, or the disk is full; no half copy is left.
     pub fn back_up(from: &Path, to: &Path) -> Result<(), DatabaseError> {
-        let mut source = Self::read(from)?.connection;
+        let mut source = open_to_read(from)?;
         let file = private().write(true).create_new(true).open(to);
         drop(file.map_err(failed("make", to))?);
         let copied = copy(&mut source, to);

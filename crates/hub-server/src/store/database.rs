@@ -1,27 +1,30 @@
 //! A connection to the database of a hub, and the transactions on it.
 
-use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use tenure_hub::StorageError;
 use tenure_wire::VerifyingKey;
 
 use super::audit;
+use super::engine::Begin;
 use super::error::{DatabaseError, failed};
-use super::lock::{Lock, create_private, lock};
+use super::location::{Location, Place};
+use super::lock::{Lock, lock};
 use super::migrations::migrate;
+use super::postgres::Postgres;
 use super::served::Served;
+use super::sql::{self, Connection};
+use super::sqlite::{self, Sqlite};
 use crate::running::{Running, Turn};
 
-/// How long a write waits for that of another connection.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a write waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A hub's database.
 pub struct Database {
     pub(crate) connection: Connection,
-    /// Whether a write of the running transaction failed, so that all of it has to.
-    has_failed: bool,
+    /// Why a write of the running transaction failed, so that all of it has to.
+    failed: Option<StorageError>,
     /// The owners whose devices are listed, who may always sign in.
     pub(crate) owners: Vec<VerifyingKey>,
     /// The address of the pages, if there are any.
@@ -39,58 +42,60 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database at `path` for the hub that runs, or makes one; it belongs to this process until
+    /// Opens the database at `location` for the hub that runs, or makes one; it belongs to this process until
     /// it is dropped.
     ///
     /// # Errors
     /// See [`DatabaseError`].
-    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
-        let lock = lock(path)?;
-        let mut database = Self::connect(path)?;
-        migrate(&mut database.connection)?;
-        database._lock = Some(lock);
-        Ok(database)
+    pub fn open(location: impl Into<Location>) -> Result<Self, DatabaseError> {
+        let location = location.into();
+        match location.place() {
+            Place::File(path) => {
+                let lock = lock(path)?;
+                let mut connection = sqlite::open(path)?;
+                migrate(&mut connection)?;
+                let mut database = Self::on(Connection::on(Sqlite::on(connection)));
+                database._lock = Some(lock);
+                Ok(database)
+            }
+            Place::Server(server) => {
+                server.migrate()?;
+                Ok(Self::on(Connection::on(Postgres::of_the_hub(server)?)))
+            }
+        }
     }
 
-    /// The database at `path`, to be read alone.
+    /// The database at `location`, to be read alone.
     ///
     /// # Errors
-    /// SQLite refuses, or there is none.
-    pub fn read(path: &Path) -> Result<Self, DatabaseError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        Ok(Self::on(connection))
+    /// The database refuses, or there is none.
+    pub fn read(location: impl Into<Location>) -> Result<Self, DatabaseError> {
+        let location = location.into();
+        Ok(Self::on(match location.place() {
+            Place::File(path) => Connection::on(Sqlite::on(sqlite::open_to_read(path)?)),
+            Place::Server(server) => Connection::on(Postgres::to_read(server)?),
+        }))
     }
 
     /// Another connection to the database of the hub that runs.
     ///
     /// # Errors
-    /// SQLite refuses.
-    pub(crate) fn beside(path: &Path, running: &Running) -> Result<Self, DatabaseError> {
-        let mut database = Self::connect(path)?;
+    /// The database refuses.
+    pub(crate) fn beside(location: &Location, running: &Running) -> Result<Self, DatabaseError> {
+        let mut database = Self::on(match location.place() {
+            Place::File(path) => Connection::on(Sqlite::on(sqlite::open(path)?)),
+            Place::Server(server) => Connection::on(Postgres::beside(server)?),
+        });
         database.running = running.clone();
-        database.limit_connection(running.pages_max())?;
+        database.connection.limit_pages(running.pages_max())?;
         Ok(database)
-    }
-
-    fn connect(path: &Path) -> Result<Self, DatabaseError> {
-        create_private(path)?;
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        // The answer is the new mode; a file system without shared memory keeps the old one, which is as safe.
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        connection.pragma_update(None, "trusted_schema", false)?;
-        Ok(Self::on(connection))
     }
 
     fn on(connection: Connection) -> Self {
         let (owners, pages) = (Vec::new(), None);
         Self {
             connection,
-            has_failed: false,
+            failed: None,
             owners,
             pages,
             served: Served::default(),
@@ -114,55 +119,52 @@ impl Database {
     /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it.
     ///
     /// # Errors
-    /// SQLite fails.
+    /// The database fails.
     pub(crate) fn look<T>(
         &mut self,
-        action: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-        let seen = action(&transaction)?;
-        transaction.commit()?;
-        Ok(seen)
+        self.within(Begin::ToRead, action)
     }
 
     /// Runs `action` in a transaction of its own, in a turn that the directory comes before.
     ///
     /// # Errors
-    /// SQLite fails, or others write for too long; nothing was changed then.
+    /// The database fails, or others write for too long; nothing was changed then.
     pub(crate) fn transact<T>(
         &mut self,
-        action: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
-        let _turn = self.running.others_write(BUSY_TIMEOUT).ok_or(DatabaseError::Busy)?;
-        let behavior = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior)?;
-        let done = action(&transaction)?;
-        transaction.commit()?;
-        Ok(done)
+        let _turn = self.running.others_write(TURN_TIMEOUT).ok_or(DatabaseError::Busy)?;
+        self.within(Begin::ToWrite, action)
+    }
+
+    fn within<T>(
+        &self,
+        how: Begin,
+        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
+    ) -> Result<T, DatabaseError> {
+        self.connection.begin(how)?;
+        let done = action(&self.connection)
+            .and_then(|done| self.connection.commit().map(|()| done))
+            .inspect_err(|_| self.connection.roll_back());
+        Ok(done?)
     }
 
     /// Limits the database to `pages` pages, beyond which a write fails as on a full disk, on this and each
     /// connection that is opened beside it; `None` takes the limit away.
     ///
     /// # Errors
-    /// SQLite refuses.
+    /// The database refuses.
     pub fn limit_pages(&mut self, pages: Option<u32>) -> Result<(), DatabaseError> {
         self.running.limit_pages(pages);
-        self.limit_connection(pages)
-    }
-
-    /// `max_page_count` is a connection's own.
-    fn limit_connection(&mut self, pages: Option<u32>) -> Result<(), DatabaseError> {
-        let pages = pages.map_or(i64::from(u32::MAX) - 1, i64::from);
-        let set = format!("PRAGMA max_page_count = {pages}");
-        Ok(self.connection.query_row(&set, [], |_| Ok(()))?)
+        Ok(self.connection.limit_pages(pages)?)
     }
 
     /// Checks the whole audit log; returns its last entry, or `None` if there is none.
     ///
     /// # Errors
-    /// SQLite fails; or inside, where the chain is broken.
+    /// The database fails; or inside, where the chain is broken.
     pub fn verify_audit(
         &self,
     ) -> Result<Result<Option<audit::Entry>, audit::Broken>, DatabaseError> {
@@ -170,35 +172,36 @@ impl Database {
     }
 
     /// Runs `action` in the transaction that the next commit ends. After an error nothing of that
-    /// transaction counts: SQLite may have rolled back more than the one statement.
+    /// transaction counts: the engine may have rolled back more than the one statement.
     pub(crate) fn write(
         &mut self,
-        action: impl FnOnce(&mut Self) -> Result<(), rusqlite::Error>,
+        action: impl FnOnce(&mut Self) -> Result<(), sql::Error>,
     ) -> Result<(), StorageError> {
-        if self.has_failed {
-            return Err(StorageError("a write before it failed".into()));
+        if let Some(error) = &self.failed {
+            return Err(after(error));
         }
         let done = self.begin().and_then(|()| action(self));
         done.map_err(|error| {
-            self.has_failed = true;
             self.roll_back();
-            failed(error)
+            let error = failed(error);
+            self.failed = Some(error.clone());
+            error
         })
     }
 
     /// Commits the transaction in which [`Self::write`] wrote, if there is one.
     ///
     /// # Errors
-    /// SQLite fails, or a write of it did; nothing of it counts then.
+    /// The database fails, or a write of it did; nothing of it counts then.
     pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
-        if std::mem::take(&mut self.has_failed) {
+        if let Some(error) = self.failed.take() {
             self.roll_back();
-            return Err(StorageError("a write before it failed".into()));
+            return Err(after(&error));
         }
-        if self.connection.is_autocommit() {
+        if !self.connection.is_in_transaction() {
             return Ok(());
         }
-        let committed = self.connection.execute_batch("COMMIT").map_err(failed);
+        let committed = self.connection.commit().map_err(failed);
         if committed.is_err() {
             self.roll_back();
         }
@@ -207,19 +210,15 @@ impl Database {
     }
 
     fn roll_back(&mut self) {
-        if !self.connection.is_autocommit() {
-            // A transaction that can't be rolled back ends with the connection.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
+        self.connection.roll_back();
         self.end_turn();
     }
 
     /// Begins a transaction, unless one is under way.
-    fn begin(&mut self) -> Result<(), rusqlite::Error> {
-        if self.connection.is_autocommit() && !self.has_failed {
-            // Another process that writes, as a restore might, is waited for by SQLite.
-            self.turn = self.running.directory_writes(BUSY_TIMEOUT);
-            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+    fn begin(&mut self) -> Result<(), sql::Error> {
+        if !self.connection.is_in_transaction() && self.failed.is_none() {
+            self.turn = self.running.directory_writes(TURN_TIMEOUT);
+            self.connection.begin(Begin::ToWrite)?;
         }
         Ok(())
     }
@@ -228,4 +227,9 @@ impl Database {
     fn end_turn(&mut self) {
         self.turn = None;
     }
+}
+
+/// The error of what comes after a write that failed in the same transaction.
+fn after(error: &StorageError) -> StorageError {
+    StorageError { reason: "a write before it failed".into(), is_away: error.is_away }
 }

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use tenure_hub::StorageError;
 
+use super::postgres::LocationError;
+use super::sql;
+
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -13,6 +16,9 @@ pub enum DatabaseError {
     /// It is no hub's.
     #[error("the file is no hub's database")]
     Foreign,
+    /// Its records were moved to another database.
+    #[error("the records of this database were moved to another one: use that")]
+    Moved,
     /// A newer program wrote it.
     #[error(
         "the database has version {version} and this program knows up to {known}: use the newer program, or a \
@@ -40,12 +46,22 @@ pub enum DatabaseError {
     /// Others write, and have not come to an end.
     #[error("others write to the database for too long")]
     Busy,
-    /// SQLite refused.
+    /// The place of the database can't be read, or isn't safe.
     #[error("the hub's database: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Location(#[from] LocationError),
+    /// The engine refused.
+    #[error("the hub's database: {0}")]
+    Sql(#[from] sql::Error),
 }
 
-/// An error of SQLite as the directory has it.
-pub(crate) fn failed(error: rusqlite::Error) -> StorageError {
-    StorageError(format!("the hub's database: {error}"))
+impl From<rusqlite::Error> for DatabaseError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error.into())
+    }
+}
+
+/// An error of the database as the directory has it.
+pub(crate) fn failed(error: sql::Error) -> StorageError {
+    let is_away = error.is_passing();
+    StorageError { reason: format!("the hub's database: {error}"), is_away }
 }

@@ -1,5 +1,7 @@
 //! Packages that devices fetch part by part, kept in memory meanwhile.
 
+use super::sql;
+
 /// The most packages that are kept.
 const SERVED_MAX: usize = 4;
 
@@ -23,8 +25,8 @@ impl Served {
         &mut self,
         owner: String,
         digest: String,
-        read: impl FnOnce(&str, &str) -> Result<Option<Vec<u8>>, rusqlite::Error>,
-    ) -> Result<&[u8], rusqlite::Error> {
+        read: impl FnOnce(&str, &str) -> Result<Option<Vec<u8>>, sql::Error>,
+    ) -> Result<&[u8], sql::Error> {
         let Self(packages) = self;
         let is_it = |one: &Package| one.owner == owner && one.digest == digest;
         let package = match packages.iter().position(is_it) {

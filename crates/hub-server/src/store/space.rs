@@ -1,7 +1,8 @@
 //! The room on the disk that is left for the directory: what people push and what devices tell of their past never
 //! takes it, so that a full disk costs nobody their registration.
 
-use rusqlite::Connection;
+use super::engine::Room;
+use super::sql::{self, Connection};
 
 /// The kinds of rows that stop before the disk's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +29,13 @@ impl Keeps {
 /// Whether so many bytes more of that kind leave enough of the disk's limit, as this connection has it.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(crate) fn is_left(
     connection: &Connection,
     keeps: Keeps,
     bytes: usize,
-) -> Result<bool, rusqlite::Error> {
-    let figure = |name: &str| -> Result<i64, rusqlite::Error> {
-        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
-    };
-    let (most, page_bytes) = (figure("max_page_count")?, figure("page_size")?);
-    let used = figure("page_count")? - figure("freelist_count")?;
+) -> Result<bool, sql::Error> {
+    let Room { used, most, page_bytes } = connection.room()?;
     let wanted = i64::try_from(bytes).unwrap_or(i64::MAX) / page_bytes.max(1) + PAGES_BESIDE;
     Ok(used.saturating_add(wanted) <= most - keeps.left_alone(most))
 }

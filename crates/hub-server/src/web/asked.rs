@@ -10,11 +10,11 @@ use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use rusqlite::Connection;
 
 use crate::api;
 use crate::api::sign_in::Holder;
 use crate::exchange::{Exchange, Reply, pairs, segments_of};
+use crate::store::sql::{self, Connection};
 use crate::store::{Database, DatabaseError};
 use crate::web::bodies::Place;
 use crate::web::state::HubState;
@@ -96,4 +96,4 @@ impl Asked {
 }
 
 /// The answering of a request.
-type Action = Box<dyn FnOnce(&Connection) -> Result<Reply, rusqlite::Error> + Send>;
+type Action = Box<dyn FnOnce(&Connection) -> Result<Reply, sql::Error> + Send>;

@@ -7,38 +7,50 @@ use prometheus::core::Collector;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder};
 use tenure_hub::Fullness;
 
+use crate::store::sql::Words;
 use crate::store::{Database, DatabaseError};
 use crate::web::answers::problem;
 use crate::web::extract::{Pass, Reading};
 use crate::web::state::HubState;
 
 /// The figures of a fleet: each with its name, its help, and its query.
-const OF_FLEET: [(&str, &str, &str); 6] = [
-    ("tenure_devices", "Devices that registered.", "SELECT count(*) FROM devices WHERE owner = ?1"),
+const OF_FLEET: [(&str, &str, Words); 6] = [
+    (
+        "tenure_devices",
+        "Devices that registered.",
+        Words::alike("SELECT count(*) FROM devices WHERE owner = ?1"),
+    ),
     (
         "tenure_devices_reachable",
         "Devices whose record is in force.",
-        "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch()",
+        Words::alike(
+            "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch()",
+        ),
     ),
     (
         "tenure_machines",
         "Machines that devices list.",
-        "SELECT coalesce(sum(machines), 0) FROM devices WHERE owner = ?1",
+        Words::alike(
+            "SELECT CAST(coalesce(sum(machines), 0) AS BIGINT) FROM devices WHERE owner = ?1",
+        ),
     ),
     (
         "tenure_receipts",
         "Receipts that are kept.",
-        "SELECT count(*) FROM receipts WHERE owner = ?1 OR tenant = ?1",
+        Words::alike("SELECT count(*) FROM receipts WHERE owner = ?1 OR tenant = ?1"),
     ),
     (
         "tenure_alarms",
         "Places where a chain of receipts isn't whole.",
-        "SELECT count(*) FROM alarms WHERE owner = ?1 OR tenant = ?1",
+        Words::alike("SELECT count(*) FROM alarms WHERE owner = ?1 OR tenant = ?1"),
     ),
     (
         "tenure_hub_database_bytes",
         "Size of the hub's database.",
-        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size WHERE ?1 = ?1",
+        Words::each(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size WHERE ?1 = ?1",
+            "SELECT pg_database_size(current_database()) WHERE ?1 = ?1",
+        ),
     ),
 ];
 
@@ -58,8 +70,11 @@ pub(super) async fn show(State(hub): State<HubState>, Pass { who, .. }: Pass<Rea
 
 /// The values of a fleet's figures.
 fn measured(database: &mut Database, who: &str) -> Result<Vec<i64>, DatabaseError> {
-    let value = |(_, _, query): &(_, _, &str)| {
-        database.connection.prepare_cached(query)?.query_row([who], |row| row.get(0))
+    let value = |(_, _, query): &(_, _, Words)| {
+        database
+            .connection
+            .statement(query.of(database.connection.dialect()))
+            .query_row([who], |row| row.get(0))
     };
     Ok(OF_FLEET.iter().map(value).collect::<Result<_, _>>()?)
 }

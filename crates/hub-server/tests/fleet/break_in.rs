@@ -13,7 +13,7 @@ use tenure_wire::rollout::{
     Delivery, PART_BYTES_MAX, Part, PartQuery, Seen, Sight, Step, Task, Work, WorkQuery,
 };
 
-use crate::rig::{BEGAN_UNIX_S, Fleet, MACHINE, Rogue, digest, mandate, owner, package};
+use super::rig::{BEGAN_UNIX_S, Fleet, MACHINE, Rogue, digest, mandate, owner, package};
 
 const NAMES: [&str; 1] = ["attic"];
 

@@ -7,7 +7,7 @@ use tenure_wire::hub::{Answer, function};
 use tenure_wire::rollout::{Delivery, PART_BYTES_MAX, Part, PartQuery, Step, Task, Work};
 use tenure_wire::{Share, Term};
 
-use crate::rig::{BEGAN_UNIX_S, Death, Fleet, MACHINE, Rogue, digest, mandate, owner, package};
+use super::rig::{BEGAN_UNIX_S, Death, Fleet, MACHINE, Rogue, digest, mandate, owner, package};
 
 const NAMES: [&str; 3] = ["attic", "barn", "cellar"];
 /// The end of the leases.

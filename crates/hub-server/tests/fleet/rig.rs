@@ -1,5 +1,8 @@
 //! A hub on its database and devices that are real nodes, on one clock and one wire that loses nothing.
 
+#[path = "../world/place.rs"]
+mod place;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -18,6 +21,8 @@ use tenure_wire::directory::Enrolment;
 use tenure_wire::hub::{Access, Answer, Pass, Request, Response, function};
 use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::{Address, Budget, Capabilities, Digest, Name, NoResult, PublicKey, Share, Term};
+
+use place::Place;
 
 pub(crate) const MACHINE: &str = "counter";
 /// When the world begins, in seconds since 1970 UTC.
@@ -103,7 +108,7 @@ pub(crate) struct Device {
 }
 
 pub(crate) struct Fleet {
-    folder: tempfile::TempDir,
+    place: Place,
     pub(crate) hub: Hub<Watched>,
     pub(crate) devices: Vec<Device>,
     pub(crate) now: Instant,
@@ -191,13 +196,13 @@ fn flash(sector_count: u32) -> RamFlash {
 impl Fleet {
     /// A hub and devices that have version 1.0.0, which the hub keeps.
     pub(crate) fn new(names: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let place = Place::new();
         let mut entropy = Sequence(1);
-        let hub = open(&folder, Instant::BOOT, &mut entropy);
+        let hub = open(&place, Instant::BOOT, &mut entropy);
         let now = Instant::BOOT;
         let (devices, gates, hub_stands_at) = (Vec::new(), Gates::default(), None);
         let mut fleet = Self {
-            folder,
+            place,
             hub,
             devices,
             now,
@@ -358,12 +363,12 @@ impl Fleet {
         is_time
     }
 
-    /// The hub dies without another word, and another one takes up its folder.
+    /// The hub dies without another word, and another one takes up its database.
     pub(crate) fn restart_hub(&mut self) {
-        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = Place::in_a_folder();
         let stand_in = open(&elsewhere, self.now, &mut self.entropy);
         drop(std::mem::replace(&mut self.hub, stand_in));
-        self.hub = open(&self.folder, self.now, &mut self.entropy);
+        self.hub = open(&self.place, self.now, &mut self.entropy);
         if self.hears {
             let unix_s = self.unix_s();
             self.hub.storage().database.running().hear(unix_s);
@@ -372,24 +377,12 @@ impl Fleet {
 
     /// Changes the hub's database behind its back.
     pub(crate) fn write_by_hand(&mut self, statement: &str) {
-        let path = self.folder.path().join("hub.sqlite");
-        rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
+        self.place.write_by_hand(statement);
     }
 
     /// Rows of the hub's database, each as text.
     pub(crate) fn rows(&self, query: &str) -> Vec<String> {
-        let database = rusqlite::Connection::open(self.folder.path().join("hub.sqlite")).unwrap();
-        let mut statement = database.prepare(query).unwrap();
-        let columns = statement.column_count();
-        let cell = |row: &rusqlite::Row<'_>, index| match row.get(index).unwrap() {
-            rusqlite::types::Value::Text(text) => text,
-            rusqlite::types::Value::Integer(number) => number.to_string(),
-            other => format!("{other:?}"),
-        };
-        let row = |row: &rusqlite::Row<'_>| {
-            Ok((0..columns).map(|index| cell(row, index)).collect::<Vec<_>>().join(" "))
-        };
-        statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+        self.place.rows(query)
     }
 
     /// The owner sets a value in the machine's tree on a device.
@@ -580,8 +573,8 @@ impl Device {
     }
 }
 
-fn open(folder: &tempfile::TempDir, now: Instant, entropy: &mut Sequence) -> Hub<Watched> {
-    let mut database = Database::open(&folder.path().join("hub.sqlite")).unwrap();
+fn open(place: &Place, now: Instant, entropy: &mut Sequence) -> Hub<Watched> {
+    let mut database = Database::open(place.location()).unwrap();
     database.admit(vec![owner().verifying_key()], None);
     let storage = Watched { database, rogue: None, asked: Vec::new(), death: None };
     let unix_time = UnixTime { seconds: BEGAN_UNIX_S };

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 mod house;
+pub(crate) mod place;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,6 +22,7 @@ use tenure_wire::usage::Usage;
 use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
 
 pub(crate) use house::{Caller, House};
+use place::Place;
 
 pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
 pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
@@ -28,7 +30,7 @@ pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
 pub(crate) const ENDED: u64 = 1_795_000_000;
 
 pub(crate) struct World {
-    _folder: tempfile::TempDir,
+    place: Place,
     pub(crate) database: Database,
     pub(crate) pages: SocketAddr,
     /// The machines that its visitors call.
@@ -86,12 +88,11 @@ impl World {
     }
 
     fn listening(listen: &str, by_tls: bool, are_strangers_let_in: bool) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("hub.sqlite");
-        let mut database = Database::open(&path).unwrap();
+        let place = Place::new();
+        let mut database = Database::open(place.location()).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
         let pages = Pages {
-            database: path,
+            database: place.location(),
             tariff: Some(tariff),
             is_by_tls: by_tls,
             is_by_proxy: by_tls,
@@ -106,7 +107,7 @@ impl World {
             Visitors { owners, guests, strangers, ticket_key: Seed::from_bytes(&[9; 32]) };
         let pages = serve(listener, pages, visitors).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
-        Self { _folder: folder, database, pages, house }
+        Self { place, database, pages, house }
     }
 
     /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
@@ -196,13 +197,19 @@ impl World {
         postcard::from_bytes(&answer).unwrap()
     }
 
-    /// The hub dies without another word, and another one takes up its folder.
+    /// The hub dies without another word, and another one takes up its database.
     pub(crate) fn die(&mut self) {
-        let elsewhere = tempfile::tempdir().unwrap();
-        let stand_in = Database::open(&elsewhere.path().join("hub.sqlite")).unwrap();
+        let elsewhere = Place::in_a_folder();
+        let stand_in = Database::open(elsewhere.location()).unwrap();
         drop(std::mem::replace(&mut self.database, stand_in));
-        self.database = Database::open(&self._folder.path().join("hub.sqlite")).unwrap();
+        self.database = Database::open(self.place.location()).unwrap();
         self.database.admit(vec![owner(1).verifying_key()], Some("http://hub".into()));
+    }
+
+    /// The hub's process ends; where its database is.
+    pub(crate) fn leave(self) -> Place {
+        drop(self.database);
+        self.place
     }
 
     pub(crate) fn pass(&mut self, key: &SigningKey, access: Access) -> Answer<Pass> {
@@ -236,10 +243,13 @@ impl World {
         format!("cookie: {}", cookie.split(';').next().unwrap())
     }
 
+    pub(crate) fn is_on_a_server(&self) -> bool {
+        matches!(self.place, Place::Server { .. })
+    }
+
     /// Changes the hub's database behind its back.
     pub(crate) fn write_by_hand(&mut self, statement: &str) {
-        let path = self._folder.path().join("hub.sqlite");
-        rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
+        self.place.write_by_hand(statement);
     }
 
     pub(crate) fn hand_in(&mut self, receipts: Vec<Vec<u8>>) -> Answer<Taken> {

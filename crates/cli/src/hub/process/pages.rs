@@ -1,12 +1,11 @@
 //! The hub's pages, and those of machines: who calls them for visitors, and where the hub's own database says they are.
 
-use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use tenure_crypto::{Seed, hmac_sha256};
 use tenure_hub::Storage as _;
-use tenure_hub_server::{Database, DatabaseError, Entrance, Pages, Visitors};
+use tenure_hub_server::{Database, DatabaseError, Entrance, Location, Pages, Visitors};
 use tenure_package::Tariff;
 use tenure_pages::{Entry, NoPage, Origins};
 use tenure_wire::{PublicKey, Target};
@@ -35,7 +34,7 @@ pub(super) struct Served {
 pub(super) struct Serving {
     pub(super) entrance: Entrance,
     /// The hub's database.
-    pub(super) path: PathBuf,
+    pub(super) location: Location,
     pub(super) tariff: Option<Tariff>,
     /// The address under which browsers reach them, if it isn't the listener's.
     pub(super) url: Option<String>,
@@ -52,7 +51,7 @@ impl Serving {
         let seed = database.seed()?.context("the hub has no keys yet")?;
         let seed = Seed::from_bytes(&seed);
         let visitor = |salt| {
-            let finder = InDatabase { path: self.path.clone(), database: None };
+            let finder = InDatabase { location: self.location.clone(), database: None };
             Visitor::new(seed.machine_secret(salt), finder)
         };
         let (owners, guests) = (visitor(OWNERS)?, visitor(GUESTS)?);
@@ -61,7 +60,7 @@ impl Serving {
         let is_by_tls =
             has_tls || self.url.as_deref().is_some_and(|url| url.starts_with("https://"));
         let pages = Pages {
-            database: self.path,
+            database: self.location,
             tariff: self.tariff,
             is_by_tls,
             // Whoever has TLS of another's comes by a proxy.
@@ -90,7 +89,7 @@ fn host_of(url: &str) -> Option<&str> {
 
 /// Finds machines in the hub's database.
 struct InDatabase {
-    path: PathBuf,
+    location: Location,
     /// The connection, once it was needed.
     database: Option<Database>,
 }
@@ -98,7 +97,7 @@ struct InDatabase {
 impl InDatabase {
     fn way(&mut self, machine: &Target) -> Result<Result<Route, NoPage>, DatabaseError> {
         let Target::Remote { device, .. } = machine else { return Ok(Err(NoPage::Unknown)) };
-        let found = opened(&mut self.database, &self.path)?.found(device)?;
+        let found = opened(&mut self.database, &self.location)?.found(device)?;
         let Some(found) = found else { return Ok(Err(NoPage::Unknown)) };
         let unix_s = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
         // A record that is over is of a device that was silent since.
@@ -112,11 +111,11 @@ impl InDatabase {
 
 fn opened<'a>(
     database: &'a mut Option<Database>,
-    path: &Path,
+    location: &Location,
 ) -> Result<&'a Database, DatabaseError> {
     match database {
         Some(database) => Ok(database),
-        none => Ok(none.insert(Database::read(path)?)),
+        none => Ok(none.insert(Database::read(location)?)),
     }
 }
 

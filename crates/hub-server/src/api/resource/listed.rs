@@ -1,6 +1,7 @@
 //! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, passes, the audit log.
 
-use super::{DEVICE_OF, Kind, Resource, column};
+use super::{DEVICE_OF, Kind, Resource, column, column_of_each};
+use crate::store::sql::Words;
 
 pub(super) const DEVICES: Resource = Resource {
     name: "devices",
@@ -23,11 +24,12 @@ pub(super) const DEVICES: Resource = Resource {
         ),
         column("version", "Software", Kind::Text, "r.version"),
         column("uptime_s", "Up for (s)", Kind::Number, "r.uptime_s"),
-        column(
+        column_of_each(
             "store_percent",
             "Store in use (%)",
             Kind::Number,
             "r.store_bytes_used * 100 / nullif(r.store_bytes_max, 0)",
+            "percent(r.store_bytes_used, r.store_bytes_max)",
         ),
         column("labels", "Labels", Kind::Text, "labels"),
         column("address", "Address", Kind::Text, "seen_at"),
@@ -36,7 +38,7 @@ pub(super) const DEVICES: Resource = Resource {
         column("first", "First heard", Kind::Time, "first_unix_s"),
         column("device_key", "Device key", Kind::Text, "device_key"),
     ],
-    from: "devices LEFT JOIN reports r ON r.device = devices.name",
+    from: Words::alike("devices LEFT JOIN reports r ON r.device = devices.name"),
     visible: "owner = ?1",
     order: "name",
 };
@@ -47,11 +49,12 @@ pub(super) const PACKAGES: Resource = Resource {
     about: "Packages that you pushed here, each signed by its tenant. Any client of OCI registries pulls them.",
     columns: &[
         column("repository", "Repository", Kind::Text, "m.repository"),
-        column(
+        column_of_each(
             "tags",
             "Tags",
             Kind::Text,
             "(SELECT group_concat(tag, ' ') FROM tags WHERE manifest = m.id)",
+            "(SELECT string_agg(tag, ' ' ORDER BY tag) FROM tags WHERE manifest = m.id)",
         ),
         column("package", "Package", Kind::Text, "m.package"),
         column("version", "Version", Kind::Text, "m.version"),
@@ -61,7 +64,7 @@ pub(super) const PACKAGES: Resource = Resource {
         column("package_digest", "Package digest", Kind::Text, "m.package_digest"),
         column("digest", "Manifest digest", Kind::Text, "m.digest"),
     ],
-    from: "manifests m",
+    from: Words::alike("manifests m"),
     visible: "m.who = ?1 AND m.package IS NOT NULL",
     order: "m.id DESC",
 };
@@ -77,24 +80,30 @@ pub(super) const ROLLOUTS: Resource = Resource {
         column("state", "State", Kind::Text, "r.state"),
         column("reason", "Reason", Kind::Text, "r.reason"),
         column("stage", "Stage", Kind::Number, "r.stage + 1"),
-        column("stages", "Stages", Kind::Number, "json_array_length(r.stages)"),
+        column_of_each(
+            "stages",
+            "Stages",
+            Kind::Number,
+            "json_array_length(r.stages)",
+            "json_array_length(CAST(r.stages AS json))",
+        ),
         column(
             "devices",
             "Devices",
             Kind::Number,
-            "(SELECT sum(devices) FROM rollout_counts WHERE rollout = r.id AND state <> 'held')",
+            "(SELECT CAST(sum(devices) AS BIGINT) FROM rollout_counts WHERE rollout = r.id AND state <> 'held')",
         ),
         column(
             "healthy",
             "Healthy",
             Kind::Number,
-            "ifnull((SELECT devices FROM rollout_counts WHERE rollout = r.id AND state = 'healthy'), 0)",
+            "coalesce((SELECT devices FROM rollout_counts WHERE rollout = r.id AND state = 'healthy'), 0)",
         ),
         column("began", "Began", Kind::Time, "r.began_unix_s"),
         column("ends", "Ends", Kind::Time, "r.ends_unix_s"),
         column("package", "Package", Kind::Text, "r.package_digest"),
     ],
-    from: "rollouts r",
+    from: Words::alike("rollouts r"),
     visible: "r.who = ?1",
     order: "r.id DESC",
 };
@@ -113,7 +122,7 @@ pub(super) const ROLLOUT_DEVICES: Resource = Resource {
         column("tried", "Last tried", Kind::Time, "d.tried_unix_s"),
         column("was", "Package before", Kind::Text, "d.was"),
     ],
-    from: "rollout_devices d JOIN rollouts r ON r.id = d.rollout",
+    from: Words::alike("rollout_devices d JOIN rollouts r ON r.id = d.rollout"),
     visible: "r.who = ?1",
     order: "d.rollout DESC, d.position",
 };
@@ -140,7 +149,7 @@ pub(super) const RECEIPTS: Resource = Resource {
         column("package", "Package", Kind::Text, "r.package"),
         column("digest", "Digest", Kind::Text, "r.digest"),
     ],
-    from: "receipts r LEFT JOIN devices ON devices.device_key = r.device_key",
+    from: Words::alike("receipts r LEFT JOIN devices ON devices.device_key = r.device_key"),
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
     order: "r.id DESC",
 };
@@ -156,9 +165,9 @@ pub(super) const AUDIT: Resource = Resource {
         column("action", "Action", Kind::Text, "action"),
         column("subject", "Subject", Kind::Text, "subject"),
         column("detail", "Detail", Kind::Text, "detail"),
-        column("hash", "Hash", Kind::Text, "lower(hex(hash))"),
+        column_of_each("hash", "Hash", Kind::Text, "lower(hex(hash))", "encode(hash, 'hex')"),
     ],
-    from: "audit",
+    from: Words::alike("audit"),
     visible: "owner = ?1",
     order: "number DESC",
 };
@@ -175,7 +184,7 @@ pub(super) const PASSES: Resource = Resource {
         column("made", "Made", Kind::Time, "made_unix_s"),
         column("expires", "Good until", Kind::Time, "expires_unix_s"),
     ],
-    from: "passes",
+    from: Words::alike("passes"),
     visible: "who = ?1 AND expires_unix_s > unixepoch()",
     order: "id DESC",
 };
@@ -191,9 +200,14 @@ pub(super) const TENANTS: Resource = Resource {
         column("fuel", "Fuel (units)", Kind::Number, "t.fuel"),
         column("last", "Last receipt", Kind::Time, "t.last"),
     ],
-    from: "(SELECT tenant, count(DISTINCT device_key || machine) AS machines, count(*) AS receipts, \
-           CAST(min(total(fuel), 9e18) AS INTEGER) AS fuel, max(taken_unix_s) AS last \
-           FROM receipts WHERE owner = ?1 OR tenant = ?1 GROUP BY tenant) t",
+    from: Words::each(
+        "(SELECT tenant, count(DISTINCT device_key || machine) AS machines, count(*) AS receipts, \
+         CAST(min(total(fuel), 9e18) AS INTEGER) AS fuel, max(taken_unix_s) AS last \
+         FROM receipts WHERE owner = ?1 OR tenant = ?1 GROUP BY tenant) t",
+        "(SELECT tenant, count(DISTINCT device_key || machine) AS machines, count(*) AS receipts, \
+         CAST(least(sum(fuel), 9e18) AS BIGINT) AS fuel, max(taken_unix_s) AS last \
+         FROM receipts WHERE owner = ?1 OR tenant = ?1 GROUP BY tenant) t",
+    ),
     visible: "?1 = ?1",
     order: "t.tenant",
 };

@@ -1,14 +1,15 @@
 //! A request for rows of a list, and the query that it comes to.
 
-use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, params_from_iter};
-
 use super::{Column, FILE_ROWS_MAX, Kind, LIMIT_MAX, Resource};
+use crate::store::sql::{self, Connection, Value, Words};
 
-/// The most filters of one request: each is a condition of the query, whose depth SQLite bounds.
+/// The most filters of one request: each is a condition of the query, whose depth the database bounds.
 const FILTERS_MAX: usize = 32;
 /// The rows of a page, unless the request says how many.
 const LIMIT: u64 = 100;
+
+/// The function that says where in a text another one begins, from 1 on.
+const PLACE: Words = Words::each("instr", "strpos");
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,72 +86,72 @@ impl Resource {
     /// The rows that `who` may see and `request` asks for.
     ///
     /// # Errors
-    /// SQLite fails.
+    /// The database fails.
     pub(crate) fn rows(
         &self,
         connection: &Connection,
         who: &str,
         request: &Request,
-    ) -> Result<Rows, rusqlite::Error> {
-        let mut values = vec![Value::from(who.to_string())];
+    ) -> Result<Rows, sql::Error> {
+        let dialect = connection.dialect();
+        let words = request.words.to_ascii_lowercase();
+        let mut values = vec![Value::Text(who)];
         let mut conditions = vec![format!("({})", self.visible)];
         for (index, value) in &request.filters {
-            values.push(value.clone().into());
+            values.push(Value::Text(value));
             let Column { sql, kind, .. } = &self.columns[*index];
+            let sql = sql.of(dialect);
             // A column that is text already is compared as it is, so that an index finds its rows.
             let text = match kind {
-                Kind::Text | Kind::Line | Kind::Device => (*sql).to_string(),
+                Kind::Text | Kind::Line | Kind::Device => sql.to_string(),
                 Kind::Number | Kind::Time | Kind::Rollout => format!("CAST({sql} AS TEXT)"),
             };
             conditions.push(format!("{text} = ?{}", values.len()));
         }
         if !request.words.is_empty() {
-            values.push(request.words.clone().into());
-            let number = values.len();
+            values.push(Value::Text(&words));
+            let (number, place) = (values.len(), PLACE.of(dialect));
             let contains = |column: &Column| {
-                format!(
-                    "instr(lower(CAST(ifnull({}, '') AS TEXT)), lower(?{number})) > 0",
-                    column.sql
-                )
+                let sql = column.sql.of(dialect);
+                format!("{place}(lower(coalesce(CAST({sql} AS TEXT), '')), ?{number}) > 0")
             };
             let any: Vec<String> = self.columns.iter().map(contains).collect();
             conditions.push(format!("({})", any.join(" OR ")));
         }
-        let columns: Vec<&str> = self.columns.iter().map(|column| column.sql).collect();
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.sql.of(dialect)).collect();
         let order = match request.sort {
-            Some((index, true)) => format!("{} DESC, {}", columns[index], self.order),
-            Some((index, false)) => format!("{}, {}", columns[index], self.order),
+            // What isn't known comes before all else.
+            Some((index, true)) => format!("{} DESC NULLS LAST, {}", columns[index], self.order),
+            Some((index, false)) => format!("{} NULLS FIRST, {}", columns[index], self.order),
             None => self.order.to_string(),
         };
         let limit = request.limit.min(FILE_ROWS_MAX);
-        values.push(Value::from(limit as i64 + 1));
-        values.push(Value::from(i64::try_from(request.skip).unwrap_or(i64::MAX)));
+        values.push(Value::Integer(limit as i64 + 1));
+        values.push(Value::Integer(i64::try_from(request.skip).unwrap_or(i64::MAX)));
         let (columns, conditions) = (columns.join(", "), conditions.join(" AND "));
         let query = format!(
             "SELECT {columns} FROM {} WHERE {conditions} ORDER BY {order} LIMIT ?{} OFFSET ?{}",
-            self.from,
+            self.from.of(dialect),
             values.len() - 1,
             values.len()
         );
-        let mut statement = connection.prepare_cached(&query)?;
-        let cells = |row: &rusqlite::Row<'_>| {
-            (0..self.columns.len()).map(|index| Ok(cell(row.get_ref(index)?))).collect()
+        let statement = connection.statement(&query);
+        let cells = |row: &sql::Row<'_>| {
+            (0..self.columns.len()).map(|index| Ok(cell(row.value(index)?))).collect()
         };
-        let rows = statement.query_map(params_from_iter(values), cells)?;
-        let mut rows: Vec<Vec<Cell>> = rows.collect::<Result<_, rusqlite::Error>>()?;
+        let mut rows: Vec<Vec<Cell>> = statement.query_map(values.as_slice(), cells)?;
         let has_more = rows.len() as u64 > limit;
         rows.truncate(limit as usize);
         Ok(Rows { rows, next: has_more.then(|| request.skip.saturating_add(limit)) })
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: Value<'_>) -> Cell {
     match value {
-        ValueRef::Null => Cell::None,
-        ValueRef::Integer(number) => Cell::Number(number),
-        ValueRef::Real(number) => Cell::Number(number as i64),
-        ValueRef::Text(text) | ValueRef::Blob(text) => {
-            Cell::Text(String::from_utf8_lossy(text).into_owned())
-        }
+        Value::Null => Cell::None,
+        Value::Integer(number) => Cell::Number(number),
+        Value::Real(number) => Cell::Number(number as i64),
+        Value::Text(text) => Cell::Text(text.to_string()),
+        Value::Blob(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
     }
 }

@@ -1,6 +1,7 @@
 //! The lists that are made of devices' reports, and the alarms.
 
 use super::{DEVICE_OF, Kind, Resource, column};
+use crate::store::sql::Words;
 
 pub(super) const MACHINES: Resource = Resource {
     name: "machines",
@@ -46,8 +47,10 @@ pub(super) const MACHINES: Resource = Resource {
         column("id", "Id", Kind::Text, "l.machine"),
         column("key", "Key", Kind::Text, "l.machine_key"),
     ],
-    from: "machines l JOIN devices d ON d.name = l.device \
+    from: Words::alike(
+        "machines l JOIN devices d ON d.name = l.device \
            LEFT JOIN machine_reports m ON m.device = l.device AND m.machine = l.name",
+    ),
     visible: "d.owner = ?1",
     // The order of the index by which an owner's devices are found.
     order: "d.name, l.name",
@@ -90,7 +93,7 @@ pub(super) const REPORTS: Resource = Resource {
         column("neighbours", "Neighbours in the mesh", Kind::Number, "r.neighbours"),
         column("faults_lost", "Faults left out", Kind::Number, "r.faults_lost"),
     ],
-    from: "reports r JOIN devices d ON d.name = r.device",
+    from: Words::alike("reports r JOIN devices d ON d.name = r.device"),
     visible: "d.owner = ?1",
     order: "r.device",
 };
@@ -108,7 +111,7 @@ pub(super) const FAULTS: Resource = Resource {
         column("boot", "Boot", Kind::Number, "f.boot"),
         column("number", "Line of the log", Kind::Number, "f.number"),
     ],
-    from: "faults f JOIN devices d ON d.name = f.device",
+    from: Words::alike("faults f JOIN devices d ON d.name = f.device"),
     visible: "d.owner = ?1",
     order: "f.happened_unix_s DESC, f.number DESC",
 };
@@ -124,7 +127,7 @@ pub(super) const METRICS: Resource = Resource {
         column("value", "Value", Kind::Number, "m.value"),
         column("reported", "Told", Kind::Time, "m.taken_unix_s"),
     ],
-    from: "metrics m JOIN devices d ON d.name = m.device",
+    from: Words::alike("metrics m JOIN devices d ON d.name = m.device"),
     visible: "d.owner = ?1",
     order: "m.device, m.machine, m.name",
 };
@@ -144,7 +147,7 @@ pub(super) const USE: Resource = Resource {
         column("memory_bytes_peak", "Memory, most (bytes)", Kind::Number, "u.memory_bytes_peak"),
         column("queue_peak", "Calls waiting, most", Kind::Number, "u.queue_peak"),
     ],
-    from: "machine_use u JOIN devices d ON d.name = u.device",
+    from: Words::alike("machine_use u JOIN devices d ON d.name = u.device"),
     visible: "d.owner = ?1",
     order: "u.from_unix_s DESC, u.span_s, u.machine",
 };
@@ -164,7 +167,7 @@ pub(super) const ALARMS: Resource = Resource {
         column("number", "At receipt", Kind::Number, "r.number"),
         column("tenant", "Tenant", Kind::Text, "r.tenant"),
     ],
-    from: "alarms r LEFT JOIN devices ON devices.device_key = r.device_key",
+    from: Words::alike("alarms r LEFT JOIN devices ON devices.device_key = r.device_key"),
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
-    order: "r.taken_unix_s DESC, r.number",
+    order: "r.taken_unix_s DESC, r.number NULLS FIRST",
 };

@@ -1,9 +1,9 @@
 //! The machines of a report: their last state, what they used, and their metrics.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_wire::report::MachineReport;
 
 use super::{NUMBER_MAX, Reporter, WORD_CHARS_MAX, number, words};
+use crate::store::sql::{self, Connection, OptionalExtension as _, Words, params};
 
 /// The spans that use is added up in, and for how long each is kept, in seconds: 5 minutes for 2 days, an hour for
 /// 30 days, a day for 2 years.
@@ -13,6 +13,10 @@ const SPANS_S: [(i64, i64); 3] =
 const UNTOLD_S: i64 = 3 * 60 * 60;
 /// The most machines of a device that are kept: a device that renames them has no more than that.
 const MACHINES_KEPT_MAX: i64 = 64;
+
+/// The smaller and the larger one of two values.
+const LEAST: Words = Words::each("min", "least");
+const GREATEST: Words = Words::each("max", "greatest");
 
 /// The counters of a machine, as they were told last.
 struct Known {
@@ -39,12 +43,12 @@ struct Use {
 /// Takes one machine.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(super) fn take(
     connection: &Connection,
     reporter: &Reporter,
     machine: &MachineReport,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let name = machine.name.as_str();
     let (calls, fuel) = (number(machine.tasks_done), number(machine.fuel_used));
     let waited_us = number(machine.waited_max_us);
@@ -70,11 +74,18 @@ pub(super) fn take(
         ),
         None => (reporter.now, calls, fuel, waited_us),
     };
-    let insert = "INSERT OR REPLACE INTO machine_reports (device, machine, boot, taken_unix_s, package, version, \
+    let insert = "INSERT INTO machine_reports (device, machine, boot, taken_unix_s, package, version, \
          state, repute, queue, calls, fuel, waited_us, memory_bytes, memory_bytes_max, stored_bytes, \
          package_unix_s, package_calls, package_fuel, package_waited_us) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
-    connection.prepare_cached(insert)?.execute(params![
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+         ON CONFLICT (device, machine) DO UPDATE SET boot = excluded.boot, taken_unix_s = excluded.taken_unix_s, \
+         package = excluded.package, version = excluded.version, state = excluded.state, repute = excluded.repute, \
+         queue = excluded.queue, calls = excluded.calls, fuel = excluded.fuel, waited_us = excluded.waited_us, \
+         memory_bytes = excluded.memory_bytes, memory_bytes_max = excluded.memory_bytes_max, \
+         stored_bytes = excluded.stored_bytes, package_unix_s = excluded.package_unix_s, \
+         package_calls = excluded.package_calls, package_fuel = excluded.package_fuel, \
+         package_waited_us = excluded.package_waited_us";
+    connection.statement(insert).execute(params![
         reporter.device,
         name,
         reporter.boot,
@@ -103,10 +114,10 @@ fn known(
     connection: &Connection,
     reporter: &Reporter,
     machine: &str,
-) -> Result<Option<Known>, rusqlite::Error> {
+) -> Result<Option<Known>, sql::Error> {
     let query = "SELECT boot, package, calls, fuel, package_unix_s, package_calls, package_fuel, \
          package_waited_us FROM machine_reports WHERE device = ?1 AND machine = ?2";
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &sql::Row<'_>| {
         Ok(Known {
             boot: row.get(0)?,
             package: row.get(1)?,
@@ -118,20 +129,21 @@ fn known(
             package_waited_us: row.get(7)?,
         })
     };
-    connection.prepare_cached(query)?.query_row([&reporter.device, machine], read).optional()
+    connection.statement(query).query_row([&reporter.device, machine], read).optional()
 }
 
 fn take_metrics(
     connection: &Connection,
     reporter: &Reporter,
     machine: &MachineReport,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let names = [reporter.device.as_str(), machine.name.as_str()];
     let delete = "DELETE FROM metrics WHERE device = ?1 AND machine = ?2";
-    connection.prepare_cached(delete)?.execute(names)?;
-    let insert = "INSERT OR REPLACE INTO metrics (device, machine, name, value, taken_unix_s) \
-         VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = connection.prepare_cached(insert)?;
+    connection.statement(delete).execute(names)?;
+    let insert = "INSERT INTO metrics (device, machine, name, value, taken_unix_s) VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (device, machine, name) DO UPDATE SET value = excluded.value, \
+         taken_unix_s = excluded.taken_unix_s";
+    let insert = connection.statement(insert);
     for (name, value) in &machine.metrics {
         insert.execute(params![names[0], names[1], name.as_str(), value, reporter.now])?;
     }
@@ -141,12 +153,12 @@ fn take_metrics(
 /// Counts a fault in the spans of now.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(super) fn count_fault(
     connection: &Connection,
     reporter: &Reporter,
     machine: &str,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     add(connection, reporter, machine, &Use { faults: 1, ..Use::default() })
 }
 
@@ -156,28 +168,31 @@ fn add(
     reporter: &Reporter,
     machine: &str,
     used: &Use,
-) -> Result<(), rusqlite::Error> {
+) -> Result<(), sql::Error> {
     let begins = "SELECT NOT EXISTS (SELECT 1 FROM machine_use WHERE device = ?1 AND span_s = ?2 AND from_unix_s = ?3)";
     // A span has as many machines as the device may have: others of a device that renames them aren't counted.
-    let upsert = "INSERT INTO machine_use (device, span_s, from_unix_s, machine, calls, fuel, faults, \
+    let (least, most) = (LEAST.of(connection.dialect()), GREATEST.of(connection.dialect()));
+    let upsert = format!(
+        "INSERT INTO machine_use (device, span_s, from_unix_s, machine, calls, fuel, faults, \
          memory_bytes_peak, queue_peak) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
          WHERE (SELECT count(*) FROM machine_use WHERE device = ?1 AND span_s = ?2 AND from_unix_s = ?3 \
-         AND machine <> ?4) < ?11 ON CONFLICT DO UPDATE SET \
-         calls = min(calls + excluded.calls, ?10), fuel = min(fuel + excluded.fuel, ?10), \
-         faults = min(faults + excluded.faults, ?10), \
-         memory_bytes_peak = max(memory_bytes_peak, excluded.memory_bytes_peak), \
-         queue_peak = max(queue_peak, excluded.queue_peak)";
+         AND machine <> ?4) < ?11 ON CONFLICT (device, span_s, from_unix_s, machine) DO UPDATE SET \
+         calls = {least}(machine_use.calls + excluded.calls, ?10), \
+         fuel = {least}(machine_use.fuel + excluded.fuel, ?10), \
+         faults = {least}(machine_use.faults + excluded.faults, ?10), \
+         memory_bytes_peak = {most}(machine_use.memory_bytes_peak, excluded.memory_bytes_peak), \
+         queue_peak = {most}(machine_use.queue_peak, excluded.queue_peak)"
+    );
     let delete = "DELETE FROM machine_use WHERE device = ?1 AND span_s = ?2 AND from_unix_s < ?3";
     for (span_s, kept_s) in SPANS_S {
         let from = reporter.now - reporter.now.rem_euclid(span_s);
         let key = params![reporter.device, span_s, from];
-        let has_begun: bool =
-            connection.prepare_cached(begins)?.query_row(key, |row| row.get(0))?;
+        let has_begun: bool = connection.statement(begins).query_row(key, |row| row.get(0))?;
         if has_begun {
             let row = params![reporter.device, span_s, reporter.now - kept_s];
-            connection.prepare_cached(delete)?.execute(row)?;
+            connection.statement(delete).execute(row)?;
         }
-        connection.prepare_cached(upsert)?.execute(params![
+        connection.statement(&upsert).execute(params![
             reporter.device,
             span_s,
             from,
@@ -197,16 +212,16 @@ fn add(
 /// Forgets machines that the device tells of no more, and the oldest of too many.
 ///
 /// # Errors
-/// SQLite fails.
-pub(super) fn forget(connection: &Connection, reporter: &Reporter) -> Result<(), rusqlite::Error> {
+/// The database fails.
+pub(super) fn forget(connection: &Connection, reporter: &Reporter) -> Result<(), sql::Error> {
     let delete = "DELETE FROM machine_reports WHERE device = ?1 AND (taken_unix_s < ?2 OR machine NOT IN \
          (SELECT machine FROM machine_reports WHERE device = ?1 ORDER BY taken_unix_s DESC LIMIT ?3))";
     let row = params![reporter.device, reporter.now - UNTOLD_S, MACHINES_KEPT_MAX];
-    let is_changed = connection.prepare_cached(delete)?.execute(row)? > 0;
+    let is_changed = connection.statement(delete).execute(row)? > 0;
     if is_changed {
         let delete = "DELETE FROM metrics WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM machine_reports m \
              WHERE m.device = metrics.device AND m.machine = metrics.machine)";
-        connection.prepare_cached(delete)?.execute([&reporter.device])?;
+        connection.statement(delete).execute([&reporter.device])?;
     }
     Ok(())
 }
@@ -214,12 +229,12 @@ pub(super) fn forget(connection: &Connection, reporter: &Reporter) -> Result<(),
 /// Whether the device lists a machine that it hasn't told of: the hub lost it, or the report had no room.
 ///
 /// # Errors
-/// SQLite fails.
+/// The database fails.
 pub(super) fn are_missing(
     connection: &Connection,
     reporter: &Reporter,
-) -> Result<bool, rusqlite::Error> {
+) -> Result<bool, sql::Error> {
     let query = "SELECT 1 FROM machines l WHERE l.device = ?1 AND NOT EXISTS (SELECT 1 FROM machine_reports m \
          WHERE m.device = l.device AND m.machine = l.name)";
-    connection.prepare_cached(query)?.exists([&reporter.device])
+    connection.statement(query).exists([&reporter.device])
 }

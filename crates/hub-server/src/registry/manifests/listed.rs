@@ -1,7 +1,6 @@
 //! Lists of a repository's tags, and of the manifests whose subject is another one.
 
 use http::{StatusCode, header};
-use rusqlite::{Connection, params};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -10,6 +9,7 @@ use super::unknown;
 use super::written::INDEX_TYPE;
 use crate::exchange::{Exchange, Reply};
 use crate::registry::{Code, algorithm_of};
+use crate::store::sql::{self, Connection, Next, params};
 
 /// The most entries of a list of tags or referrers.
 const LISTED_MAX: usize = 1_000;
@@ -24,20 +24,20 @@ pub(in crate::registry) fn tags(
     connection: &Connection,
     exchange: &Exchange,
     repository: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     let exists = "SELECT 1 FROM manifests WHERE who = ?1 AND repository = ?2";
-    if !connection.prepare_cached(exists)?.exists([exchange.who.as_str(), repository])? {
+    if !connection.statement(exists).exists([exchange.who.as_str(), repository])? {
         return Ok(unknown());
     }
     let wanted = exchange.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(LISTED_MAX);
     let count = wanted.min(LISTED_MAX);
     let query = "SELECT tag FROM tags WHERE who = ?1 AND repository = ?2 \
-         AND (tag COLLATE NOCASE, tag) > (?3, ?3) ORDER BY tag COLLATE NOCASE, tag LIMIT ?4";
+         AND (lower(tag), tag) > (?3, ?4) ORDER BY lower(tag), tag LIMIT ?5";
     let last = exchange.parameter("last").unwrap_or("");
-    let mut statement = connection.prepare_cached(query)?;
-    let names = params![exchange.who, repository, last, count as i64 + 1];
-    let rows = statement.query_map(names, |row| row.get::<_, String>(0))?;
-    let mut tags: Vec<String> = rows.collect::<Result<_, _>>()?;
+    let statement = connection.statement(query);
+    let lower = last.to_ascii_lowercase();
+    let names = params![exchange.who, repository, lower, last, count as i64 + 1];
+    let mut tags: Vec<String> = statement.query_map(names, |row| row.get(0))?;
     let has_more = tags.len() > count;
     tags.truncate(count);
     let reply = Reply::json(StatusCode::OK, &json!({ "name": repository, "tags": tags }));
@@ -79,27 +79,27 @@ pub(in crate::registry) fn referrers(
     exchange: &Exchange,
     repository: &str,
     digest: &str,
-) -> Result<Reply, rusqlite::Error> {
+) -> Result<Reply, sql::Error> {
     if algorithm_of(digest).is_none() {
         return Ok(Code::DigestInvalid.reply("a digest is sha256:… or sha512:… here"));
     }
     let kind = exchange.parameter("artifactType");
     let last: i64 = exchange.parameter("last").and_then(|last| last.parse().ok()).unwrap_or(0);
     let query = "SELECT id, digest, length(bytes), artifact_type, annotations, media_type FROM manifests \
-         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4 COLLATE NOCASE) \
+         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (CAST(?4 AS TEXT) IS NULL OR lower(artifact_type) = ?4) \
          AND id > ?5 ORDER BY id LIMIT ?6";
-    let mut statement = connection.prepare_cached(query)?;
-    let names = params![exchange.who, repository, digest, kind, last, LISTED_MAX as i64 + 1];
-    let mut rows = statement.query(names)?;
+    let statement = connection.statement(query);
+    let lower = kind.map(str::to_ascii_lowercase);
+    let names = params![exchange.who, repository, digest, lower, last, LISTED_MAX as i64 + 1];
     let (mut manifests, mut bytes, mut next) = (Vec::new(), 0, None);
     let mut shown = last;
-    while let Some(row) = rows.next()? {
+    statement.each(names, |row| {
         let annotations: String = row.get(4)?;
         bytes += annotations.len() + DESCRIPTOR_BYTES;
         let is_full = bytes > REFERRERS_BYTES_MAX || manifests.len() == LISTED_MAX;
         if is_full && !manifests.is_empty() {
             next = Some(shown);
-            break;
+            return Ok(Next::Enough);
         }
         shown = row.get(0)?;
         manifests.push(Referrer {
@@ -109,7 +109,8 @@ pub(in crate::registry) fn referrers(
             artifact_type: row.get(3)?,
             annotations: RawValue::from_string(annotations).ok(),
         });
-    }
+        Ok(Next::Row)
+    })?;
     let index = Referrers { schema_version: 2, media_type: INDEX_TYPE, manifests };
     let body = serde_json::to_vec(&index).unwrap_or_default();
     let mut reply =

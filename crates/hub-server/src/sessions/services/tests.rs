@@ -57,13 +57,13 @@ fn record(number: u32, expires_unix_s: u64) -> DeviceRecord {
 impl Scene {
     fn new(devices: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut database = Database::open(&folder.path().join("hub.sqlite")).unwrap();
+        let mut database = Database::open(folder.path().join("hub.sqlite")).unwrap();
         database.admit(vec![owner().verifying_key()], None);
         let mut scene = Self { _folder: folder, database, unix_s: NOW };
         for number in 0..devices {
             scene.register(number);
         }
-        let connection = &scene.database.connection;
+        let connection = scene.database.connection.sqlite();
         let pass = "INSERT INTO passes (secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s) \
              VALUES (randomblob(32), 'session', ?1, '', '', ?2, ?2 + 600)";
         let revoked = "INSERT INTO revoked_devices (device_key, owner) VALUES (?1, ?2)";
@@ -140,10 +140,10 @@ impl Scene {
             counted.fetch_add(1, Ordering::Relaxed);
             false
         };
-        self.database.connection.progress_handler(1, Some(count));
+        self.database.connection.sqlite().progress_handler(1, Some(count));
         action(self);
         self.database.commit().unwrap();
-        self.database.connection.progress_handler(0, None::<fn() -> bool>);
+        self.database.connection.sqlite().progress_handler(0, None::<fn() -> bool>);
         steps.load(Ordering::Relaxed)
     }
 }
@@ -192,7 +192,7 @@ fn pace_of_reports_goes_by_the_figure_of_listed_devices() {
     let mut scene = Scene::new(2);
     assert_eq!(scene.report(1).again_s, 60);
     let grown = "UPDATE figures SET value = 100000 WHERE name = 'devices'";
-    scene.database.connection.execute(grown, []).unwrap();
+    scene.database.connection.sqlite().execute(grown, []).unwrap();
     scene.unix_s += 2;
     assert_eq!(scene.report(1).again_s, 100, "1,000 reports a second come in all");
 }

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::response::Response;
-use rusqlite::OptionalExtension as _;
 use tenure_pages::{Entry, NoPage, Visits};
 use tenure_wire::{NoResult, Target};
 
 use super::place::Place;
 use super::tickets::{Ticket, Tickets};
 use crate::api::sign_in;
+use crate::store::sql::OptionalExtension as _;
 use crate::web::now;
 use crate::web::state::HubState;
 
@@ -44,7 +44,7 @@ pub(super) async fn visitor(
             None => None,
         };
         let query = "SELECT owner FROM devices WHERE name = ?1";
-        let mut query = connection.prepare_cached(query)?;
+        let query = connection.statement(query);
         let owner: Option<String> = query.query_row([device], |row| row.get(0)).optional()?;
         Ok((session, owner))
     });

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rusqlite::{Connection, params};
 
 use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, Next, params};
 use crate::web::now;
 use crate::web::state::HubState;
 
@@ -49,17 +49,17 @@ fn read(
     who: &str,
     device: &str,
     from: i64,
-) -> Result<BTreeMap<String, Bars>, rusqlite::Error> {
+) -> Result<BTreeMap<String, Bars>, sql::Error> {
     let query = "SELECT u.machine, u.from_unix_s, u.fuel, u.faults FROM machine_use u \
          JOIN devices d ON d.name = u.device WHERE d.owner = ?1 AND u.device = ?2 AND u.span_s = ?3 \
          AND u.from_unix_s >= ?4";
-    let mut statement = connection.prepare_cached(query)?;
-    let mut rows = statement.query(params![who, device, SPAN_S, from])?;
+    let statement = connection.statement(query);
     let mut machines: BTreeMap<String, Bars> = BTreeMap::new();
-    while let Some(row) = rows.next()? {
+    statement.each(params![who, device, SPAN_S, from], |row| {
         let bar = (row.get(1)?, row.get(2)?, row.get(3)?);
         machines.entry(row.get(0)?).or_default().push(bar);
-    }
+        Ok(Next::Row)
+    })?;
     Ok(machines)
 }
 

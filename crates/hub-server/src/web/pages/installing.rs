@@ -5,8 +5,8 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rusqlite::{Connection, params};
 
+use crate::store::sql::{self, Connection, params};
 use crate::web::state::HubState;
 
 /// The most repositories that a page has commands for: those with the newest pushes.
@@ -51,13 +51,12 @@ fn installable(
     connection: &Connection,
     who: &str,
     device: &str,
-) -> Result<Vec<Pushed>, rusqlite::Error> {
-    // The other columns are those of the row with the largest id (SQLite, "Bare columns in an aggregate query").
-    let query = "SELECT repository, package, version, digest, max(id) FROM manifests \
+) -> Result<Vec<Pushed>, sql::Error> {
+    let query = "SELECT repository, package, version, digest FROM manifests WHERE id IN (SELECT max(id) FROM manifests \
          WHERE who = ?1 AND package IS NOT NULL AND EXISTS (SELECT 1 FROM devices WHERE owner = ?1 AND name = ?2) \
-         GROUP BY repository ORDER BY max(id) DESC LIMIT ?3";
-    let mut statement = connection.prepare_cached(query)?;
-    let read = |row: &rusqlite::Row<'_>| {
+         GROUP BY repository) ORDER BY id DESC LIMIT ?3";
+    let statement = connection.statement(query);
+    let read = |row: &sql::Row<'_>| {
         Ok(Pushed {
             repository: row.get(0)?,
             package: row.get(1)?,
@@ -65,7 +64,7 @@ fn installable(
             digest: row.get(3)?,
         })
     };
-    statement.query_map(params![who, device, REPOSITORIES_MAX], read)?.collect()
+    statement.query_map(params![who, device, REPOSITORIES_MAX], read)
 }
 
 /// The command that fetches and installs it. Names, repositories and digests have no character that a shell expands:

@@ -231,7 +231,7 @@ async fn is_owners(hub: &HubState, device: &str, who: &str) -> Result<bool, Resp
     let names = [device.to_string(), who.to_string()];
     let listed = hub.run(move |_, database| {
         let query = "SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2";
-        Ok(database.connection.prepare_cached(query)?.exists(names)?)
+        Ok(database.connection.statement(query).exists(names)?)
     });
     listed.await
 }

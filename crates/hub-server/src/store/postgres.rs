@@ -1,0 +1,346 @@
+//! PostgreSQL as a hub's database: a server, whose connections may break at any moment.
+//!
+//! Invariants:
+//! - A transaction that writes is `SERIALIZABLE`. One that others came between fails with [`Error::Conflict`].
+//! - The hub's own connection holds an advisory lock as long as it lasts, so that one process at a time runs the hub
+//!   of a database; a process that lost its connection lost the lock with it, and writes nothing until it has it again.
+
+mod faults;
+mod schema;
+mod server;
+mod text;
+mod values;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use postgres::error::SqlState;
+use postgres::fallible_iterator::FallibleIterator as _;
+use postgres::types::ToSql;
+use postgres::{Client, Statement};
+
+use super::engine::{Begin, Dialect, Engine, Next, Room};
+use super::sql::{Error, Row, Value};
+use text::of_postgres;
+
+pub(crate) use text::storable;
+
+pub use server::{LocationError, Server};
+
+/// The lock of the hub that runs: "TnHb".
+const HUB_LOCK: i64 = 0x546E_4862;
+/// The most statements that a connection keeps prepared.
+const STATEMENTS_MAX: usize = 256;
+/// How soon after a server didn't answer it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long a connection may be idle before it is asked whether it still lives, and how long that may take.
+const IDLE: Duration = Duration::from_secs(1);
+const LIVES_TIMEOUT: Duration = Duration::from_secs(2);
+/// The bytes of a page, as `--disk-max` counts them.
+const PAGE_BYTES: i64 = 4096;
+/// For how long the size of the database that was asked for last is taken for the one of now.
+const SIZE_KEPT: Duration = Duration::from_secs(5);
+/// The bounds of every connection: a transaction of a process that stands still ends, so that it keeps no other waiting.
+const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
+     SET idle_in_transaction_session_timeout = '60s'; SET bytea_output = 'hex'; \
+     SELECT CASE current_setting('synchronous_commit') WHEN 'off' \
+     THEN set_config('synchronous_commit', 'on', false) END";
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// The directory's own, which alone may run the hub.
+    Hub,
+    /// Another one of the process that runs the hub.
+    Beside,
+    /// It changes nothing.
+    Reader,
+}
+
+/// A connection to the server, which is made anew when it broke.
+pub(super) struct Postgres {
+    server: Server,
+    role: Role,
+    state: RefCell<State>,
+    pages_max: Cell<Option<u32>>,
+    size: Cell<Option<(Instant, i64)>>,
+}
+
+struct State {
+    link: Option<Link>,
+    transaction: Transaction,
+    /// When the server didn't answer last.
+    failed_at: Option<Instant>,
+}
+
+struct Link {
+    client: Client,
+    statements: HashMap<String, Statement>,
+    used_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transaction {
+    None,
+    Open,
+    /// A statement of it failed; whether the same may succeed when it is tried again.
+    Failed {
+        is_passing: bool,
+    },
+}
+
+impl Transaction {
+    /// The error of whatever comes after a statement that failed.
+    fn failure(self) -> Option<Error> {
+        match self {
+            Self::Failed { is_passing: true } => Some(Error::Conflict),
+            Self::Failed { is_passing: false } => Some(Error::Failed),
+            Self::None | Self::Open => None,
+        }
+    }
+}
+
+impl Postgres {
+    /// The hub's own connection.
+    ///
+    /// # Errors
+    /// The server isn't there or refuses, or another process runs this hub.
+    pub(super) fn of_the_hub(server: &Server) -> Result<Self, Error> {
+        Self::connected(server, Role::Hub)
+    }
+
+    /// Another connection of the hub that runs.
+    ///
+    /// # Errors
+    /// The server isn't there or refuses.
+    pub(super) fn beside(server: &Server) -> Result<Self, Error> {
+        Self::connected(server, Role::Beside)
+    }
+
+    /// A connection that changes nothing.
+    ///
+    /// # Errors
+    /// The server isn't there or refuses.
+    pub(super) fn to_read(server: &Server) -> Result<Self, Error> {
+        Self::connected(server, Role::Reader)
+    }
+
+    fn connected(server: &Server, role: Role) -> Result<Self, Error> {
+        let link = Link::make(server, role, true)?;
+        let state = State { link: Some(link), transaction: Transaction::None, failed_at: None };
+        Ok(Self {
+            server: server.clone(),
+            role,
+            state: RefCell::new(state),
+            pages_max: Cell::new(None),
+            size: Cell::new(None),
+        })
+    }
+
+    /// Runs `action` on the connection, in the transaction that is under way if there is one.
+    fn on_link<T>(&self, action: impl FnOnce(&mut Link) -> Result<T, Error>) -> Result<T, Error> {
+        let mut state = self.state.borrow_mut();
+        if let Some(failure) = state.transaction.failure() {
+            return Err(failure);
+        }
+        if state.transaction == Transaction::None {
+            self.revive(&mut state)?;
+        }
+        let Some(link) = &mut state.link else {
+            return Err(Error::Away("the connection broke".into()));
+        };
+        let done = action(link);
+        link.used_at = Instant::now();
+        if let (Err(error), Transaction::Open) = (&done, state.transaction) {
+            state.transaction = Transaction::Failed { is_passing: error.is_passing() };
+        }
+        if matches!(done, Err(Error::Away(_))) {
+            state.link = None;
+        }
+        done
+    }
+
+    /// Sees to it that there is a connection which lives.
+    fn revive(&self, state: &mut State) -> Result<(), Error> {
+        if state.link.as_mut().is_some_and(Link::lives) {
+            return Ok(());
+        }
+        state.link = None;
+        if state.failed_at.is_some_and(|at| at.elapsed() < AGAIN) {
+            return Err(Error::Away(format!("{} didn't answer", self.server)));
+        }
+        match Link::make(&self.server, self.role, false) {
+            Ok(link) => {
+                (state.link, state.failed_at) = (Some(link), None);
+                Ok(())
+            }
+            Err(error) => {
+                state.failed_at = Some(Instant::now());
+                Err(error)
+            }
+        }
+    }
+
+    /// The most pages that the database may take.
+    fn most(&self) -> i64 {
+        self.pages_max.get().map_or(i64::MAX, i64::from)
+    }
+
+    /// The bytes that the database takes: as they were a moment ago while it is less than half full, and as they are
+    /// from then on.
+    fn size(&self) -> Result<i64, Error> {
+        let is_good = |(at, bytes): &(Instant, i64)| {
+            at.elapsed() < SIZE_KEPT && bytes / PAGE_BYTES < self.most() / 2
+        };
+        let known = self.size.get().filter(is_good);
+        if let Some((_, bytes)) = known {
+            return Ok(bytes);
+        }
+        let mut bytes = 0;
+        self.query("SELECT pg_database_size(current_database())", &[], &mut |row| {
+            bytes = row.get(0)?;
+            Ok(Next::Enough)
+        })?;
+        self.size.set(Some((Instant::now(), bytes)));
+        Ok(bytes)
+    }
+}
+
+impl Link {
+    /// A new connection. The hub's own waits for the lock of a process that ended just now, if it `may_wait`.
+    fn make(server: &Server, role: Role, may_wait: bool) -> Result<Self, Error> {
+        let mut client = server.connect()?;
+        client.batch_execute(SETTINGS)?;
+        match role {
+            Role::Hub => take_lock(&mut client, may_wait)?,
+            Role::Beside => {}
+            Role::Reader => client.batch_execute("SET default_transaction_read_only = on")?,
+        }
+        Ok(Self { client, statements: HashMap::new(), used_at: Instant::now() })
+    }
+
+    /// Whether the connection lives, as far as one can tell without asking after each statement.
+    fn lives(&mut self) -> bool {
+        let is_idle = self.used_at.elapsed() >= IDLE;
+        !self.client.is_closed() && (!is_idle || self.client.is_valid(LIVES_TIMEOUT).is_ok())
+    }
+
+    fn statement(&mut self, text: &str) -> Result<Statement, Error> {
+        if let Some(known) = self.statements.get(text) {
+            return Ok(known.clone());
+        }
+        if self.statements.len() >= STATEMENTS_MAX {
+            self.statements.clear();
+        }
+        let statement = self.client.prepare(&of_postgres(text))?;
+        self.statements.insert(text.to_string(), statement.clone());
+        Ok(statement)
+    }
+}
+
+fn take_lock(client: &mut Client, may_wait: bool) -> Result<(), Error> {
+    if may_wait {
+        let taken = client.execute("SELECT pg_advisory_lock($1)", &[&HUB_LOCK]);
+        return match taken {
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Err(Error::InUse),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let taken = client.query_one("SELECT pg_try_advisory_lock($1)", &[&HUB_LOCK])?;
+    if taken.try_get(0)? { Ok(()) } else { Err(Error::InUse) }
+}
+
+impl Engine for Postgres {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error> {
+        self.on_link(|link| {
+            let statement = link.statement(text)?;
+            let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+            let changed = link.client.execute(&statement, &values)?;
+            Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+        })
+    }
+
+    fn query(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+        see: &mut dyn FnMut(&Row<'_>) -> Result<Next, Error>,
+    ) -> Result<(), Error> {
+        self.on_link(|link| {
+            let statement = link.statement(text)?;
+            let mut rows = link.client.query_raw(&statement, values.iter().copied())?;
+            while let Some(row) = rows.next()? {
+                if see(&Row::of(&row))? == Next::Enough {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Asked of the server in one row, however many rows the statement has.
+    fn exists(&self, text: &str, values: &[Value<'_>]) -> Result<bool, Error> {
+        let mut exists = false;
+        self.query(&format!("SELECT EXISTS ({text})"), values, &mut |row| {
+            exists = row.get(0)?;
+            Ok(Next::Enough)
+        })?;
+        Ok(exists)
+    }
+
+    fn begin(&self, how: Begin) -> Result<(), Error> {
+        if (self.role, how) == (Role::Reader, Begin::ToWrite) {
+            return Err(Error::Postgres("it was opened to be read alone".into()));
+        }
+        let text = match how {
+            Begin::ToRead => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Begin::ToWrite => "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
+        };
+        self.on_link(|link| Ok(link.client.batch_execute(text)?))?;
+        self.state.borrow_mut().transaction = Transaction::Open;
+        Ok(())
+    }
+
+    fn commit(&self) -> Result<(), Error> {
+        // PostgreSQL answers the commit of a failed transaction as if it were good, and takes it back.
+        let failure = self.state.borrow().transaction.failure();
+        if let Some(failure) = failure {
+            self.roll_back()?;
+            return Err(failure);
+        }
+        let done = self.on_link(|link| Ok(link.client.batch_execute("COMMIT")?));
+        self.state.borrow_mut().transaction = Transaction::None;
+        done
+    }
+
+    fn roll_back(&self) -> Result<(), Error> {
+        let mut state = self.state.borrow_mut();
+        state.transaction = Transaction::None;
+        let Some(link) = &mut state.link else { return Ok(()) };
+        let done = link.client.batch_execute("ROLLBACK");
+        if done.is_err() {
+            state.link = None;
+        }
+        Ok(done?)
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.state.borrow().transaction != Transaction::None
+    }
+
+    fn room(&self) -> Result<Room, Error> {
+        let used = self.size()? / PAGE_BYTES;
+        Ok(Room { used, most: self.most(), page_bytes: PAGE_BYTES })
+    }
+
+    fn limit_pages(&self, pages: Option<u32>) -> Result<(), Error> {
+        self.pages_max.set(pages);
+        Ok(())
+    }
+}

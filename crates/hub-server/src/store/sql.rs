@@ -1,0 +1,238 @@
+//! Statements and rows as the rooms above have them, whichever engine runs them.
+//!
+//! A statement is text with parameters `?1`, `?2`, … in the SQL that both engines read; where they differ it is
+//! [`Words`], one text for each. Texts compare by their bytes, integers have 64 bits, and `NULL` comes before all else.
+//!
+//! Invariant: while the rows of one statement are read, no other runs on the same connection.
+
+mod values;
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+
+use super::engine::{Begin, Dialect, Engine, Room};
+use super::postgres::storable;
+
+pub(crate) use super::engine::{Next, Words};
+
+pub(in crate::store) use values::Columns;
+pub(crate) use values::{FromSql, Params, Row, ToSql, Value, params};
+
+/// Why a statement failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// SQLite refused.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL refused, in its own words.
+    #[error("{0}")]
+    Postgres(String),
+    /// The server of the database isn't there, or doesn't take the connection: whoever asks tries again.
+    #[error("it can't be reached now, try again: {0}")]
+    Away(String),
+    /// Another transaction came between, or the connection broke within this one: whoever asks tries again.
+    #[error("another transaction came between, or the connection broke: try again")]
+    Conflict,
+    /// Another process runs the hub of this database.
+    #[error("another process runs the hub of this database")]
+    InUse,
+    /// A statement before it failed in the same transaction, of which nothing counts.
+    #[error("a statement before it failed")]
+    Failed,
+    /// There is no such row.
+    #[error("there is no such row")]
+    NoRow,
+    /// A value isn't what it must be.
+    #[error("column {column} holds another value than it may: {reason}")]
+    Column {
+        /// The column, from 0 on.
+        column: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A statement ran while the rows of another were read.
+    #[error("the rows of another statement are being read")]
+    Reading,
+}
+
+impl Error {
+    /// Whether the same may succeed when it is tried again.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Away(_) | Self::Conflict | Self::InUse)
+    }
+}
+
+/// A connection to a database.
+pub(crate) struct Connection {
+    engine: Box<dyn Engine>,
+    is_reading: Cell<bool>,
+}
+
+/// A statement that runs as often as it is told to.
+pub(crate) struct Statement<'s> {
+    connection: &'s Connection,
+    text: &'s str,
+}
+
+impl Connection {
+    pub(super) fn on(engine: impl Engine + 'static) -> Self {
+        Self { engine: Box::new(engine), is_reading: Cell::new(false) }
+    }
+
+    /// The SQL that its engine speaks.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.engine.dialect()
+    }
+
+    /// The statement of that text, which the engine keeps prepared.
+    pub(crate) fn statement<'s>(&'s self, text: &'s str) -> Statement<'s> {
+        Statement { connection: self, text }
+    }
+
+    /// A text as it is stored: PostgreSQL holds no NUL.
+    pub(super) fn storable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.dialect() {
+            Dialect::Sqlite => Cow::Borrowed(text),
+            Dialect::Postgres => storable(text),
+        }
+    }
+
+    /// Begins a transaction.
+    pub(super) fn begin(&self, how: Begin) -> Result<(), Error> {
+        self.engine.begin(how)
+    }
+
+    /// Commits the transaction that is under way.
+    pub(super) fn commit(&self) -> Result<(), Error> {
+        self.engine.commit()
+    }
+
+    /// Takes back the transaction that is under way, if there is one.
+    pub(super) fn roll_back(&self) {
+        if self.is_in_transaction() {
+            // A transaction that can't be rolled back ends with the connection.
+            let _ = self.engine.roll_back();
+        }
+    }
+
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.engine.is_in_transaction()
+    }
+
+    pub(super) fn room(&self) -> Result<Room, Error> {
+        self.engine.room()
+    }
+
+    pub(super) fn limit_pages(&self, pages: Option<u32>) -> Result<(), Error> {
+        self.engine.limit_pages(pages)
+    }
+
+    /// The connection of SQLite below it, which tests look into.
+    #[cfg(test)]
+    pub(crate) fn sqlite(&self) -> &rusqlite::Connection {
+        self.engine.sqlite().expect("a database of SQLite")
+    }
+
+    fn alone<T>(&self, action: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        if self.is_reading.replace(true) {
+            return Err(Error::Reading);
+        }
+        let done = action();
+        self.is_reading.set(false);
+        done
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("dialect", &self.dialect()).finish_non_exhaustive()
+    }
+}
+
+impl Statement<'_> {
+    /// Runs it; returns how many rows it changed.
+    ///
+    /// # Errors
+    /// The engine refuses.
+    pub(crate) fn execute(&self, parameters: impl Params) -> Result<usize, Error> {
+        let Self { connection, text } = self;
+        parameters.with(|values| connection.alone(|| connection.engine.execute(text, values)))
+    }
+
+    /// Whether it finds a row.
+    ///
+    /// # Errors
+    /// The engine refuses.
+    pub(crate) fn exists(&self, parameters: impl Params) -> Result<bool, Error> {
+        let Self { connection, text } = self;
+        parameters.with(|values| connection.alone(|| connection.engine.exists(text, values)))
+    }
+
+    /// Shows `see` row after row until it has seen enough.
+    ///
+    /// # Errors
+    /// The engine refuses, or `see` does.
+    pub(crate) fn each(
+        &self,
+        parameters: impl Params,
+        mut see: impl FnMut(&Row<'_>) -> Result<Next, Error>,
+    ) -> Result<(), Error> {
+        let Self { connection, text } = self;
+        parameters
+            .with(|values| connection.alone(|| connection.engine.query(text, values, &mut see)))
+    }
+
+    /// What `read` makes of each row.
+    ///
+    /// # Errors
+    /// The engine refuses, or `read` does.
+    pub(crate) fn query_map<T>(
+        &self,
+        parameters: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut rows = Vec::new();
+        self.each(parameters, |row| {
+            rows.push(read(row)?);
+            Ok(Next::Row)
+        })?;
+        Ok(rows)
+    }
+
+    /// What `read` makes of the first row.
+    ///
+    /// # Errors
+    /// There is none; or the engine refuses, or `read` does.
+    pub(crate) fn query_row<T>(
+        &self,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (mut read, mut found) = (Some(read), None);
+        self.each(parameters, |row| {
+            if let Some(read) = read.take() {
+                found = Some(read(row)?);
+            }
+            Ok(Next::Enough)
+        })?;
+        found.ok_or(Error::NoRow)
+    }
+}
+
+/// A row that may be missing.
+pub(crate) trait OptionalExtension<T> {
+    /// `None` if there is no such row.
+    fn optional(self) -> Result<Option<T>, Error>;
+}
+
+impl<T> OptionalExtension<T> for Result<T, Error> {
+    fn optional(self) -> Result<Option<T>, Error> {
+        match self {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::NoRow) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

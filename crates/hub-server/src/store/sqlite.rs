@@ -1,0 +1,162 @@
+//! SQLite as a hub's database: one file, and nothing to install.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, Statement, params_from_iter};
+
+use super::engine::{Begin, Dialect, Engine, Next, Room};
+use super::error::DatabaseError;
+use super::lock::create_private;
+use super::sql::{Columns, Error, Row, Value};
+
+/// How long a write waits for that of another connection.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to the file.
+pub(super) struct Sqlite(Connection);
+
+/// Opens the file at `path`, or makes one that its user alone reads.
+///
+/// # Errors
+/// The file system or SQLite refuses.
+pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
+    create_private(path)?;
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // The answer is the new mode; a file system without shared memory keeps the old one, which is as safe.
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(connection)
+}
+
+/// Opens the file at `path` to read alone.
+///
+/// # Errors
+/// SQLite refuses, or there is none.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+impl Sqlite {
+    pub(super) fn on(connection: Connection) -> Self {
+        Self(connection)
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64, Error> {
+        Ok(self.0.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
+    }
+
+    fn batch(&self, text: &str) -> Result<(), Error> {
+        Ok(self.0.execute_batch(text)?)
+    }
+}
+
+impl Engine for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error> {
+        Ok(self.0.prepare_cached(text)?.execute(params_from_iter(values))?)
+    }
+
+    fn query(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+        see: &mut dyn FnMut(&Row<'_>) -> Result<Next, Error>,
+    ) -> Result<(), Error> {
+        let mut statement = self.0.prepare_cached(text)?;
+        each(&mut statement, values, see)
+    }
+
+    fn exists(&self, text: &str, values: &[Value<'_>]) -> Result<bool, Error> {
+        Ok(self.0.prepare_cached(text)?.exists(params_from_iter(values))?)
+    }
+
+    fn begin(&self, how: Begin) -> Result<(), Error> {
+        self.batch(match how {
+            Begin::ToRead => "BEGIN DEFERRED",
+            // Another process that writes, as a restore might, is waited for by SQLite.
+            Begin::ToWrite => "BEGIN IMMEDIATE",
+        })
+    }
+
+    fn commit(&self) -> Result<(), Error> {
+        self.batch("COMMIT")
+    }
+
+    fn roll_back(&self) -> Result<(), Error> {
+        self.batch("ROLLBACK")
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        !self.0.is_autocommit()
+    }
+
+    fn room(&self) -> Result<Room, Error> {
+        let (most, page_bytes) = (self.pragma("max_page_count")?, self.pragma("page_size")?);
+        let used = self.pragma("page_count")? - self.pragma("freelist_count")?;
+        Ok(Room { used, most, page_bytes })
+    }
+
+    /// `max_page_count` is a connection's own.
+    fn limit_pages(&self, pages: Option<u32>) -> Result<(), Error> {
+        let pages = pages.map_or(i64::from(u32::MAX) - 1, i64::from);
+        self.pragma(&format!("max_page_count = {pages}")).map(drop)
+    }
+
+    #[cfg(test)]
+    fn sqlite(&self) -> Option<&Connection> {
+        Some(&self.0)
+    }
+}
+
+fn each(
+    statement: &mut Statement<'_>,
+    values: &[Value<'_>],
+    see: &mut dyn FnMut(&Row<'_>) -> Result<Next, Error>,
+) -> Result<(), Error> {
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        if see(&Row::of(row))? == Next::Enough {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Columns for rusqlite::Row<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, Error> {
+        let text = |bytes| {
+            std::str::from_utf8(bytes)
+                .map_err(|error| Error::Column { column, reason: error.to_string() })
+        };
+        Ok(match self.get_ref(column)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Real(number) => Value::Real(number),
+            ValueRef::Text(bytes) => Value::Text(text(bytes)?),
+            ValueRef::Blob(bytes) => Value::Blob(bytes),
+        })
+    }
+}
+
+impl rusqlite::ToSql for Value<'_> {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>, rusqlite::Error> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(number),
+            Value::Real(number) => ValueRef::Real(number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}

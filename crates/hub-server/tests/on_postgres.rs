@@ -1,0 +1,20 @@
+//! The suites of the hub once more, with its database on PostgreSQL.
+
+#![allow(clippy::duplicate_mod, reason = "each suite is a program of its own, too")]
+
+#[path = "fleet/main.rs"]
+mod fleet;
+#[path = "logs.rs"]
+mod logs;
+#[path = "pages.rs"]
+mod pages;
+#[path = "registry.rs"]
+mod registry;
+#[path = "reports.rs"]
+mod reports;
+#[path = "rollouts.rs"]
+mod rollouts;
+#[path = "visits.rs"]
+mod visits;
+#[path = "web.rs"]
+mod web;
