@@ -21,7 +21,7 @@ use crate::slot::Slot;
 const STANDING_MAX: u32 = 8;
 
 /// Somebody who is told what machines spend their fuel on.
-pub trait Profiler {
+pub trait Profiler: Send {
     /// A machine has spent so many units on an instruction or a host call, where these calls led, innermost first: of
     /// each the function and an offset in its image code, which in the innermost is the instruction's and in others
     /// lies behind the call. No calls stand for what its turns and tasks cost beside.
@@ -68,7 +68,8 @@ impl Profile {
         while untold > 0 {
             let calls = copy.backtrace(image);
             let (took, outcome) = copy.step(image);
-            let took = if core::mem::take(&mut is_first) { took - told_before.min(took) } else { took };
+            let took =
+                if core::mem::take(&mut is_first) { took - told_before.min(took) } else { took };
             standing = if took == 0 { standing + 1 } else { 0 };
             let is_last = outcome.is_some() || standing > STANDING_MAX;
             let took = if is_last { untold } else { took.min(untold) };

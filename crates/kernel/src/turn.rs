@@ -298,7 +298,12 @@ impl<F: Flash> Turn<'_, '_, F> {
         let (copy, before) = (processors.profile.copy(&self.program), *left);
         let outcome = processors.run(&mut self.program, image.as_ref(), compiled, left);
         #[cfg(feature = "profile")]
-        processors.profile.ran(&self.machine, image.as_ref(), (copy, &self.program), before - *left);
+        processors.profile.ran(
+            &self.machine,
+            image.as_ref(),
+            (copy, &self.program),
+            before - *left,
+        );
         Err(Some(match outcome.map_err(|fault| Some(End::Faulted(fault)))? {
             Outcome::Done if self.is_starting() => {
                 self.set_starting(false);

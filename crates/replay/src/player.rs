@@ -56,10 +56,7 @@ pub trait Audience {
 ///
 /// # Errors
 /// As [`ReplayError`] says.
-pub fn replay(
-    from: &mut dyn Read,
-    audience: &mut dyn Audience,
-) -> Result<Replayed, ReplayError> {
+pub fn replay(from: &mut dyn Read, audience: &mut dyn Audience) -> Result<Replayed, ReplayError> {
     let mut magic = [0; MAGIC.len()];
     from.read_exact(&mut magic).map_err(|_| ReplayError::NotARecord)?;
     match magic.split_last() {
@@ -108,11 +105,7 @@ struct Player {
 }
 
 impl Player {
-    fn play(
-        &mut self,
-        entry: Entry<'_>,
-        audience: &mut dyn Audience,
-    ) -> Result<(), ReplayError> {
+    fn play(&mut self, entry: Entry<'_>, audience: &mut dyn Audience) -> Result<(), ReplayError> {
         match entry {
             Entry::Settings(settings) => self.settings = settings.to_vec(),
             Entry::Flash { part, sector_bytes, sector_count, program_bytes } => {

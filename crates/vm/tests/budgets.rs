@@ -228,7 +228,11 @@ fn steps_take_together_what_a_run_takes_and_end_alike() {
         let outcome = loop {
             let before = instance.clone();
             let (units, outcome) = instance.step(&image);
-            assert_eq!(before.clone().step(&image), (units, outcome), "{name}: a copy does the same");
+            assert_eq!(
+                before.clone().step(&image),
+                (units, outcome),
+                "{name}: a copy does the same"
+            );
             (used, steps) = (used + units, steps + 1);
             if let Some(outcome) = outcome {
                 break outcome;

@@ -35,7 +35,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let path = arguments.record.display().to_string();
     let file = File::open(&arguments.record).with_context(|| path.clone())?;
     let mut spectator = Spectator { registry, symbols: MachineSymbols::default(), output };
-    let replayed = tenure_replay::replay(&mut BufReader::new(file), &mut spectator).context(path)?;
+    let replayed =
+        tenure_replay::replay(&mut BufReader::new(file), &mut spectator).context(path)?;
     let end = match replayed.is_complete {
         true => "and the flash is the same at the end",
         false => "where the record breaks off, as the device was killed or still runs",

@@ -27,9 +27,8 @@ impl Ledger {
     /// The machines that spent some, those that spent most first.
     pub(super) fn machines(&self) -> Vec<MachineSpent> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let machine = |Entry { name, package, units }| {
-            MachineSpent { name, package, symbols: None, units }
-        };
+        let machine =
+            |Entry { name, package, units }| MachineSpent { name, package, symbols: None, units };
         let mut machines: Vec<MachineSpent> = entries.drain(..).map(machine).collect();
         machines.sort_by_key(|machine| std::cmp::Reverse(machine.units()));
         machines
