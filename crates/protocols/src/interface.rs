@@ -96,10 +96,6 @@ pub struct LinkDoubted {
     pub neighbour: NodeId,
 }
 
-impl Notification for LinkDoubted {
-    const NUMBER: u16 = 0x0107;
-}
-
 /// The air is full: neighbours that are there take long to answer.
 #[cfg(feature = "crowds")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +103,11 @@ pub struct AirFull;
 
 #[cfg(feature = "crowds")]
 impl Notification for AirFull {
-    const NUMBER: u16 = 0x0109;
+    const NUMBER: u16 = 0x0117;
+}
+
+impl Notification for LinkDoubted {
+    const NUMBER: u16 = 0x0107;
 }
 
 /// A neighbour passes on what it is given for others, or doesn't: whoever chooses next hops should go around one
