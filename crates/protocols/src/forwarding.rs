@@ -71,8 +71,6 @@ const LATE_TIMES: u32 = 4;
 const PAUSE_FIRST_US: u32 = 8_000;
 const PAUSE_MAX_US: u32 = 160_000;
 const PAUSE_MIN_US: u32 = 2_000;
-/// With so long a pause, next hops may hold a datagram for long.
-const PAUSE_FULL_US: u32 = 20_000;
 /// Turns are taken no further ahead: the air may be free again before.
 const TURNS_WITHIN: Duration = Duration::from_secs(1);
 /// A datagram that a neighbour has no room for is given to it again after this.
@@ -551,8 +549,7 @@ impl Forwarding {
 
     /// Tells the router what came of watching, if time is over for some of it.
     fn end_watches(&mut self, context: &mut Context<'_, Self>) {
-        let is_air_full = IN_CROWDS && self.pace.pause_us >= PAUSE_FULL_US;
-        for rating in self.watch.expire(context.now(), is_air_full) {
+        for rating in self.watch.expire(context.now()) {
             self.tell_rating(rating, context);
         }
     }
