@@ -11,6 +11,7 @@ mod server;
 mod text;
 mod values;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,8 +24,6 @@ use postgres::{Client, Statement};
 use super::engine::{Begin, Dialect, Engine, Next, Room};
 use super::sql::{Error, Row, Value};
 use text::of_postgres;
-
-pub(crate) use text::storable;
 
 pub use server::{LocationError, Server};
 
@@ -255,6 +254,10 @@ fn take_lock(client: &mut Client, may_wait: bool) -> Result<(), Error> {
 impl Engine for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn storable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        text::storable(text)
     }
 
     fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error> {
