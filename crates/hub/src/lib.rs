@@ -10,6 +10,7 @@
 //!   expired long ago makes room.
 //! - Whoever has a device that is listed comes before strangers: none of these ends its session.
 //! - What comes in a session comes before handshakes, which wait at the door.
+//! - Where hubs share a storage, what stands there decides over a record, and not what this one remembers of it.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -26,7 +27,7 @@ mod listed;
 mod ranks;
 mod storage;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -46,7 +47,7 @@ use tenure_wire::{Address, MachineId, Name, PublicKey};
 pub use crate::config::Config;
 pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
-pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
+pub use crate::storage::{Accepted, Changes, Kept, ServiceCall, Storage, StorageError, Stored};
 pub use tenure_rpc::Fullness;
 
 use crate::admission::Pace;
@@ -283,7 +284,9 @@ impl<S: Storage> Hub<S> {
             return;
         }
         self.ticked_at = Some(moment.now);
-        let ticked = self.storage.tick(moment.unix_time.seconds);
+        // What is due by the clock counts by itself: another hub that does it, too, may take it back.
+        self.commit(moment.now);
+        let ticked = self.follow().and_then(|()| self.storage.tick(moment.unix_time.seconds));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
             Ok((wrote, gone)) => {
                 self.is_dirty |= wrote || !gone.is_empty();
@@ -297,6 +300,53 @@ impl<S: Storage> Hub<S> {
                 self.notify(Notice::NotStored { reason: error.reason });
             }
         }
+    }
+
+    /// Takes over what other hubs on the same storage changed.
+    fn follow(&mut self) -> Result<(), StorageError> {
+        let Changes { are_all, devices } = self.storage.changes()?;
+        if are_all {
+            let known: BTreeSet<&Name> = devices.iter().map(|(name, _)| name).collect();
+            let entries = self.listed.table().entries();
+            let names = entries.map(|entry| &entry.record.enrolment.device);
+            let gone: Vec<Name> = names.filter(|name| !known.contains(name)).cloned().collect();
+            gone.iter().for_each(|name| self.take_over(name, None));
+        }
+        for (name, kept) in devices {
+            self.take_over(&name, kept);
+        }
+        Ok(())
+    }
+
+    /// Has a device in the table as it stands in the storage: as others left it there.
+    fn take_over(&mut self, device: &Name, kept: Option<Kept>) {
+        let known = self.listed.device(device);
+        let is_same = match (known, &kept) {
+            (Some(entry), Some(kept)) => {
+                entry.signed == kept.record && entry.seen_at == kept.seen_at
+            }
+            (known, kept) => known.is_none() && kept.is_none(),
+        };
+        if is_same {
+            return;
+        }
+        self.favour(device, false);
+        let restored = kept.map(|kept| self.listed.restore(kept.record, kept.seen_at));
+        // A record that can't be read any more is one of a device that will register again.
+        if !matches!(restored, Some(Ok(()))) {
+            self.listed.forget(device);
+        }
+        self.favour(device, true);
+    }
+
+    /// Looks up a device in a storage that others write to as well.
+    fn refresh(&mut self, device: &Name) -> Result<(), Unlisted> {
+        let stored = self.storage.stored(device);
+        self.is_dirty |= !matches!(stored, Ok(Stored::AsPut));
+        if let Stored::Now(kept) = stored.map_err(|error| self.not_stored(error))? {
+            self.take_over(device, kept);
+        }
+        Ok(())
     }
 
     /// How full the tables are that devices and others fill.
@@ -455,6 +505,8 @@ impl<S: Storage> Hub<S> {
         if record.device_machine != *peer {
             return Err(Refusal::Sender.into());
         }
+        let device = record.enrolment.device.clone();
+        self.refresh(&device)?;
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
             return Err(Refusal::Revoked.into());
         }
@@ -462,7 +514,6 @@ impl<S: Storage> Hub<S> {
         let is_new = self.listed.table().assess(&record).inspect_err(|refusal| {
             self.devices_full += u64::from(*refusal == Refusal::Full);
         })?;
-        let device = record.enrolment.device.clone();
         let before = self.listed.device(&device).cloned();
         let kept = Kept { record: signed, seen_at: from };
         if is_new {
@@ -506,6 +557,12 @@ impl<S: Storage> Hub<S> {
         let over_before_unix_s = unix_s.saturating_sub(self.config.forget_after_s);
         for entry in self.listed.ended_before(over_before_unix_s) {
             let name = entry.record.enrolment.device.clone();
+            self.refresh(&name)?;
+            let known = self.listed.device(&name);
+            if known.is_none_or(|known| known.record.expires_unix_s >= over_before_unix_s) {
+                // Another hub heard of it since, or forgot it.
+                continue;
+            }
             self.is_dirty = true;
             self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
             self.favour(&name, false);
@@ -560,9 +617,14 @@ fn take_up_seed(storage: &mut impl Storage, entropy: &mut dyn Entropy) -> Result
         return Ok(Seed::from_bytes(&bytes));
     }
     let seed = Seed::generate(entropy).map_err(|_| OpenError::Entropy)?;
-    storage.set_seed(seed.as_bytes())?;
-    storage.commit()?;
-    Ok(seed)
+    let stored = storage.set_seed(seed.as_bytes());
+    // After a write that failed it fails, too, and has the storage begin anew.
+    let committed = storage.commit();
+    match stored.and(committed) {
+        Ok(()) => Ok(seed),
+        // Another hub on the same storage may have been faster: its keys are the fleet's.
+        Err(error) => storage.seed()?.map(|bytes| Seed::from_bytes(&bytes)).ok_or(error.into()),
+    }
 }
 
 fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Result<T, NoResult> {

@@ -29,6 +29,24 @@ pub struct Accepted<'a> {
     pub unix_s: u64,
 }
 
+/// The record of a device in a storage that others may write to as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Nobody else writes there: the device is as this hub put it.
+    AsPut,
+    /// Others may write there, and this is what stands there now, if anything does.
+    Now(Option<Kept>),
+}
+
+/// The devices that others changed who share a storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Whether these are all the devices that there are: any other one is gone.
+    pub are_all: bool,
+    /// Each device with its record, or without one if it is gone.
+    pub devices: Vec<(Name, Option<Kept>)>,
+}
+
 /// A call of a function that isn't the directory's.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceCall<'a> {
@@ -48,6 +66,9 @@ pub struct ServiceCall<'a> {
 ///
 /// Writes count together from [`Storage::commit`] on: after a power cut either all or none of those
 /// since the last one are there. A storage may write earlier, and more than it promised.
+///
+/// Several hubs may share one, which tells each of them what the others changed ([`Storage::changes`]), and what stands
+/// there when that matters ([`Storage::stored`]).
 pub trait Storage {
     /// The seed of the hub's keys, if it has one.
     ///
@@ -104,6 +125,24 @@ pub trait Storage {
     /// The storage fails.
     fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
         Ok(Vec::new())
+    }
+
+    /// The record of a device as it stands there, where other hubs may have written it. What is written until the next
+    /// commit counts only if that record is the same then.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        let _ = device;
+        Ok(Stored::AsPut)
+    }
+
+    /// The devices that other hubs on the same storage changed since the last call of this, once their writes are safe.
+    ///
+    /// # Errors
+    /// The storage fails; the next call tells of them.
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        Ok(Changes::default())
     }
 
     /// Does what is due by the clock, a bounded piece at a time; it is called every few seconds. Returns whether it

@@ -1,5 +1,6 @@
 //! A hub among devices, some of which lie.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
@@ -7,7 +8,8 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
+    Accepted, Changes, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
+    Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{
@@ -37,6 +39,11 @@ struct Faulty {
     /// The devices that their owner has revoked.
     revoked: Vec<Name>,
     ticks: usize,
+    /// What stands there of each device, where other hubs write there, too.
+    shared: Option<BTreeMap<Name, Kept>>,
+    /// What they changed since that was asked last.
+    changes: Changes,
+    deleted: Vec<Name>,
 }
 
 impl Storage for Faulty {
@@ -53,11 +60,24 @@ impl Storage for Faulty {
     }
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        if let Some(shared) = &mut self.shared {
+            shared.insert(accepted.record.enrolment.device.clone(), accepted.kept.clone());
+        }
         self.flash.put(accepted)
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+        self.deleted.push(device.clone());
         self.flash.delete(device)
+    }
+
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        let shared = self.shared.as_ref();
+        Ok(shared.map_or(Stored::AsPut, |shared| Stored::Now(shared.get(device).cloned())))
+    }
+
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        Ok(std::mem::take(&mut self.changes))
     }
 
     fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
@@ -109,6 +129,9 @@ impl World {
             is_away: false,
             revoked: Vec::new(),
             ticks: 0,
+            shared: None,
+            changes: Changes::default(),
+            deleted: Vec::new(),
         };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
@@ -341,6 +364,118 @@ fn record_that_expired_long_ago_makes_room_and_its_name_is_free_again() {
         other.record.expires_unix_s = world.unix_s + 60;
         assert_eq!(world.register_itself(&mut other).refusal, expected, "after {days} days");
     }
+}
+
+/// A device's record of that number, as another hub heard it.
+fn heard_elsewhere(device: &mut Device, sequence: u64) -> Kept {
+    device.record.sequence = sequence;
+    Kept { record: device.signed(), seen_at: Address::Udp(socket_at(777)) }
+}
+
+#[test]
+fn records_that_other_hubs_took_are_found_here_and_older_ones_refused() {
+    let mut world = World::new(4);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    let name: Name = "attic".parse().unwrap();
+    world.hub.storage().shared = Some(BTreeMap::new());
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let third = heard_elsewhere(&mut attic, 3);
+    world.hub.storage().shared = Some(BTreeMap::from([(name.clone(), third.clone())]));
+    world.hub.storage().changes =
+        Changes { are_all: false, devices: vec![(name.clone(), Some(third.clone()))] };
+    world.now = world.now + Duration::from_secs(3);
+    let found = |world: &mut World, cellar: &mut Device| {
+        let found = world.resolve(cellar, &Query::Device(name.clone()));
+        found.map(|found| Kept { record: found.record, seen_at: found.seen_at })
+    };
+    // The hub's clock ticks while it takes the question.
+    found(&mut world, &mut cellar);
+    assert_eq!(found(&mut world, &mut cellar), Some(third));
+
+    // Nobody told of the fifth one yet: what stands in the storage decides all the same.
+    let fifth = heard_elsewhere(&mut attic, 5);
+    world.hub.storage().shared = Some(BTreeMap::from([(name.clone(), fifth.clone())]));
+    attic.record.sequence = 4;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Stale));
+    assert_eq!(found(&mut world, &mut cellar), Some(fifth));
+    attic.record.sequence = 6;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn devices_that_other_hubs_forgot_are_found_no_more() {
+    let mut world = World::new(4);
+    let mut devices =
+        [(10, "attic"), (11, "barn"), (12, "cellar")].map(|(key, name)| world.device(1, key, name));
+    for device in &mut devices {
+        assert_eq!(world.register_itself(device).refusal, None);
+    }
+    let listed = |world: &mut World| -> Vec<bool> {
+        world.now = world.now + Duration::from_secs(3);
+        let mut cellar = world.device(1, 12, "cellar");
+        let mut is_listed = |name: &str| {
+            world.resolve(&mut cellar, &Query::Device(name.parse().unwrap())).is_some()
+        };
+        // The hub's clock ticks while it takes the first question.
+        is_listed("attic");
+        ["attic", "barn", "cellar"].map(is_listed).to_vec()
+    };
+    assert_eq!(listed(&mut world), [true, true, true]);
+    let gone = vec![("attic".parse().unwrap(), None)];
+    world.hub.storage().changes = Changes { are_all: false, devices: gone };
+    assert_eq!(listed(&mut world), [false, true, true]);
+    let seen_at = devices[2].address.clone();
+    let cellar = Kept { record: devices[2].signed(), seen_at };
+    let all = vec![("cellar".parse().unwrap(), Some(cellar))];
+    world.hub.storage().changes = Changes { are_all: true, devices: all };
+    assert_eq!(listed(&mut world), [false, false, true]);
+}
+
+#[test]
+fn device_that_was_heard_elsewhere_is_not_forgotten_here() {
+    let mut world = World::new(2);
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    world.unix_s = NOW + 31 * 24 * 60 * 60;
+    attic.record.expires_unix_s = world.unix_s + 60;
+    let renewed = heard_elsewhere(&mut attic, 9);
+    let attics: Name = "attic".parse().unwrap();
+    world.hub.storage().shared = Some(BTreeMap::from([(attics.clone(), renewed)]));
+    let mut barn = world.device(1, 11, "barn");
+    barn.record.expires_unix_s = world.unix_s + 60;
+    assert_eq!(world.register_itself(&mut barn).refusal, None);
+    assert!(world.hub.storage().deleted.is_empty());
+    assert!(world.resolve(&mut barn, &Query::Device(attics)).is_some());
+}
+
+#[test]
+fn hub_that_another_one_was_faster_than_takes_up_the_keys_that_are_there() {
+    let flash = || FlashStorage::open(RamFlash::new(FLASH), &mut Sequence(1)).unwrap();
+    /// A storage into which another hub writes its seed at the last moment.
+    struct Late(FlashStorage<RamFlash>, bool);
+    impl Storage for Late {
+        fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
+            Ok(self.1.then_some([42; 32]))
+        }
+        fn set_seed(&mut self, _: &[u8; 32]) -> Result<(), StorageError> {
+            self.1 = true;
+            Err(StorageError::new("there is one"))
+        }
+        fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
+            self.0.records()
+        }
+        fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+            self.0.put(accepted)
+        }
+        fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+            self.0.delete(device)
+        }
+    }
+    let mut entropy = Sequence(1);
+    let unix_time = UnixTime { seconds: NOW };
+    let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
+    let hub = Hub::open(Config::default(), Late(flash(), false), &mut moment).unwrap();
+    assert_eq!(hub.key(), Seed::from_bytes(&[42; 32]).device_secret().public_key());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::lock::{Lock, lock};
 use super::migrations::migrate;
 use super::postgres::Postgres;
 use super::served::Served;
+use super::shared::{self, Process, Rows};
 use super::sql::{self, Connection};
 use super::sqlite::{self, Sqlite};
 use crate::running::{Running, Turn};
@@ -33,6 +34,10 @@ pub struct Database {
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
     pub(crate) ticked: i64,
+    /// This process, which may run the hub beside others.
+    pub(crate) process: Process,
+    /// Whether the database was away when the directory needed it last.
+    is_away: bool,
     /// The state that is shared with the pages.
     running: Running,
     /// The turn in which the transaction writes that is under way.
@@ -42,8 +47,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database at `location` for the hub that runs, or makes one; it belongs to this process until
-    /// it is dropped.
+    /// Opens the database at `location` for a hub that runs, or makes one. A file belongs to this process until it is
+    /// dropped; a server's may have other hubs beside this one.
     ///
     /// # Errors
     /// See [`DatabaseError`].
@@ -60,7 +65,26 @@ impl Database {
             }
             Place::Server(server) => {
                 server.migrate()?;
-                Ok(Self::on(Connection::on(Postgres::of_the_hub(server)?)))
+                let process = Process::new();
+                let connection = Connection::on(Postgres::of_the_hub(server, process.name())?);
+                let mut database = Self::on(connection);
+                database.process = process;
+                database.set_clock()?;
+                Ok(database)
+            }
+        }
+    }
+
+    /// The same for whoever wants the database for himself: no hub runs there until it is dropped.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or hubs run.
+    pub(super) fn open_alone(location: &Location) -> Result<Self, DatabaseError> {
+        match location.place() {
+            Place::File(_) => Self::open(location),
+            Place::Server(server) => {
+                server.migrate()?;
+                Ok(Self::on(Connection::on(Postgres::alone(server)?)))
             }
         }
     }
@@ -100,6 +124,8 @@ impl Database {
             pages,
             served: Served::default(),
             ticked: 0,
+            process: Process::new(),
+            is_away: false,
             running: Running::default(),
             turn: None,
             _lock: None,
@@ -114,6 +140,39 @@ impl Database {
     /// The state of the hub that runs, for its pages.
     pub fn running(&self) -> Running {
         self.running.clone()
+    }
+
+    /// Whether other hubs may run on the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.connection.is_shared()
+    }
+
+    /// Whether the database was away when the directory needed it last: what devices said since then isn't known.
+    pub fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// The devices that other hubs changed, as [`Process::changes`] tells; and the database's time is this process's.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub(crate) fn followed(&mut self) -> Result<(bool, Rows), StorageError> {
+        let read = self.connection.begin(Begin::ToRead).and_then(|()| {
+            let read = self.process.changes(&self.connection);
+            let read = read.and_then(|read| self.connection.commit().map(|()| read));
+            read.inspect_err(|_| self.connection.roll_back())
+        });
+        let read = read.and_then(|read| self.set_clock().map(|()| read)).map_err(failed);
+        self.is_away = read.as_ref().is_err_and(|error| error.is_away);
+        read
+    }
+
+    /// Sets the clock of this process by the database's.
+    fn set_clock(&self) -> Result<(), sql::Error> {
+        let ahead_ms = shared::clock_ahead_ms(&self.connection)?;
+        let corrected_ms = self.running.clock_correction_ms();
+        self.running.correct_clock(shared::correction_ms(corrected_ms, ahead_ms));
+        Ok(())
     }
 
     /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it.
@@ -195,6 +254,7 @@ impl Database {
     /// The database fails, or a write of it did; nothing of it counts then.
     pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
         if let Some(error) = self.failed.take() {
+            self.is_away = error.is_away;
             self.roll_back();
             return Err(after(&error));
         }
@@ -206,6 +266,7 @@ impl Database {
             self.roll_back();
         }
         self.end_turn();
+        self.is_away = committed.as_ref().is_err_and(|error| error.is_away);
         committed
     }
 

@@ -2,8 +2,10 @@
 //!
 //! Invariants:
 //! - A transaction that writes is `SERIALIZABLE`. One that others came between fails with [`Error::Conflict`].
-//! - The hub's own connection holds an advisory lock as long as it lasts, so that one process at a time runs the hub
-//!   of a database; a process that lost its connection lost the lock with it, and writes nothing until it has it again.
+//! - A hub's own connection shares an advisory lock with the other hubs of the database as long as it lasts; whoever moves
+//!   the records has it alone. A process that lost its connection lost the lock with it, and writes nothing until it has
+//!   it again.
+//! - A transaction of a process that stands still ends with its connection, so that it keeps nobody waiting for long.
 
 mod faults;
 mod schema;
@@ -28,7 +30,7 @@ pub(crate) use text::storable;
 
 pub use server::{LocationError, Server};
 
-/// The lock of the hub that runs: "TnHb".
+/// The lock of the hubs that run: "TnHb".
 const HUB_LOCK: i64 = 0x546E_4862;
 /// The most statements that a connection keeps prepared.
 const STATEMENTS_MAX: usize = 256;
@@ -43,15 +45,21 @@ const PAGE_BYTES: i64 = 4096;
 const SIZE_KEPT: Duration = Duration::from_secs(5);
 /// The bounds of every connection: a transaction of a process that stands still ends, so that it keeps no other waiting.
 const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
-     SET idle_in_transaction_session_timeout = '60s'; SET bytea_output = 'hex'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET bytea_output = 'hex'; \
      SELECT CASE current_setting('synchronous_commit') WHEN 'off' \
      THEN set_config('synchronous_commit', 'on', false) END";
+
+/// The same of a directory's own. Two transactions that read a table from end to end are in each other's way, whatever they
+/// write there (PostgreSQL 15, 13.2.3); by an index they see no more than they need, also of a small one.
+const SETTINGS_OF_A_HUB: &str = "SET enable_seqscan = off";
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The directory's own, which alone may run the hub.
+    /// A directory's own.
     Hub,
+    /// It has the database for itself.
+    Alone,
     /// Another one of the process that runs the hub.
     Beside,
     /// It changes nothing.
@@ -62,6 +70,8 @@ enum Role {
 pub(super) struct Postgres {
     server: Server,
     role: Role,
+    /// The name of the process, on a directory's own connection.
+    process: String,
     state: RefCell<State>,
     pages_max: Cell<Option<u32>>,
     size: Cell<Option<(Instant, i64)>>,
@@ -72,6 +82,8 @@ struct State {
     transaction: Transaction,
     /// When the server didn't answer last.
     failed_at: Option<Instant>,
+    /// How many connections there were.
+    number: u64,
 }
 
 struct Link {
@@ -102,12 +114,20 @@ impl Transaction {
 }
 
 impl Postgres {
-    /// The hub's own connection.
+    /// The own connection of a hub, in the process of that name.
     ///
     /// # Errors
-    /// The server isn't there or refuses, or another process runs this hub.
-    pub(super) fn of_the_hub(server: &Server) -> Result<Self, Error> {
-        Self::connected(server, Role::Hub)
+    /// The server isn't there or refuses, or somebody has the database for himself.
+    pub(super) fn of_the_hub(server: &Server, process: &str) -> Result<Self, Error> {
+        Self::connected(server, Role::Hub, process)
+    }
+
+    /// The only connection that writes.
+    ///
+    /// # Errors
+    /// The server isn't there or refuses, or hubs run.
+    pub(super) fn alone(server: &Server) -> Result<Self, Error> {
+        Self::connected(server, Role::Alone, "")
     }
 
     /// Another connection of the hub that runs.
@@ -115,7 +135,7 @@ impl Postgres {
     /// # Errors
     /// The server isn't there or refuses.
     pub(super) fn beside(server: &Server) -> Result<Self, Error> {
-        Self::connected(server, Role::Beside)
+        Self::connected(server, Role::Beside, "")
     }
 
     /// A connection that changes nothing.
@@ -123,15 +143,16 @@ impl Postgres {
     /// # Errors
     /// The server isn't there or refuses.
     pub(super) fn to_read(server: &Server) -> Result<Self, Error> {
-        Self::connected(server, Role::Reader)
+        Self::connected(server, Role::Reader, "")
     }
 
-    fn connected(server: &Server, role: Role) -> Result<Self, Error> {
-        let link = Link::make(server, role, true)?;
-        let state = State { link: Some(link), transaction: Transaction::None, failed_at: None };
+    fn connected(server: &Server, role: Role, process: &str) -> Result<Self, Error> {
+        let link = Some(Link::make(server, role, process, true)?);
+        let state = State { link, transaction: Transaction::None, failed_at: None, number: 1 };
         Ok(Self {
             server: server.clone(),
             role,
+            process: process.to_string(),
             state: RefCell::new(state),
             pages_max: Cell::new(None),
             size: Cell::new(None),
@@ -170,9 +191,10 @@ impl Postgres {
         if state.failed_at.is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(Error::Away(format!("{} didn't answer", self.server)));
         }
-        match Link::make(&self.server, self.role, false) {
+        match Link::make(&self.server, self.role, &self.process, false) {
             Ok(link) => {
                 (state.link, state.failed_at) = (Some(link), None);
+                state.number += 1;
                 Ok(())
             }
             Err(error) => {
@@ -208,12 +230,21 @@ impl Postgres {
 }
 
 impl Link {
-    /// A new connection. The hub's own waits for the lock of a process that ended just now, if it `may_wait`.
-    fn make(server: &Server, role: Role, may_wait: bool) -> Result<Self, Error> {
+    /// A new connection. One that takes the lock waits for a process that ended just now, if it `may_wait`.
+    fn make(server: &Server, role: Role, process: &str, may_wait: bool) -> Result<Self, Error> {
         let mut client = server.connect()?;
         client.batch_execute(SETTINGS)?;
         match role {
-            Role::Hub => take_lock(&mut client, may_wait)?,
+            Role::Hub => {
+                take_lock(&mut client, (SHARED_LOCK, may_wait), || Error::Taken)?;
+                let moved = client.query_one("SELECT to_regclass('identity') IS NULL", &[])?;
+                if moved.try_get(0)? {
+                    return Err(Error::Moved);
+                }
+                client.batch_execute(SETTINGS_OF_A_HUB)?;
+                client.execute("SELECT set_config('tenure.process', $1, false)", &[&process])?;
+            }
+            Role::Alone => take_lock(&mut client, (LOCK_ALONE, may_wait), || Error::InUse)?,
             Role::Beside => {}
             Role::Reader => client.batch_execute("SET default_transaction_read_only = on")?,
         }
@@ -239,17 +270,27 @@ impl Link {
     }
 }
 
-fn take_lock(client: &mut Client, may_wait: bool) -> Result<(), Error> {
+/// The functions that take a lock: one that waits, and one that doesn't.
+type TakeLock = [&'static str; 2];
+const SHARED_LOCK: TakeLock =
+    ["SELECT pg_advisory_lock_shared($1)", "SELECT pg_try_advisory_lock_shared($1)"];
+const LOCK_ALONE: TakeLock = ["SELECT pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)"];
+
+fn take_lock(
+    client: &mut Client,
+    ([waits, tries], may_wait): (TakeLock, bool),
+    refused: fn() -> Error,
+) -> Result<(), Error> {
     if may_wait {
-        let taken = client.execute("SELECT pg_advisory_lock($1)", &[&HUB_LOCK]);
+        let taken = client.execute(waits, &[&HUB_LOCK]);
         return match taken {
             Ok(_) => Ok(()),
-            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Err(Error::InUse),
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Err(refused()),
             Err(error) => Err(error.into()),
         };
     }
-    let taken = client.query_one("SELECT pg_try_advisory_lock($1)", &[&HUB_LOCK])?;
-    if taken.try_get(0)? { Ok(()) } else { Err(Error::InUse) }
+    let taken = client.query_one(tries, &[&HUB_LOCK])?;
+    if taken.try_get(0)? { Ok(()) } else { Err(refused()) }
 }
 
 impl Engine for Postgres {
@@ -332,6 +373,10 @@ impl Engine for Postgres {
 
     fn is_in_transaction(&self) -> bool {
         self.state.borrow().transaction != Transaction::None
+    }
+
+    fn number(&self) -> u64 {
+        self.state.borrow().number
     }
 
     fn room(&self) -> Result<Room, Error> {

@@ -35,9 +35,15 @@ pub enum Error {
     /// Another transaction came between, or the connection broke within this one: whoever asks tries again.
     #[error("another transaction came between, or the connection broke: try again")]
     Conflict,
-    /// Another process runs the hub of this database.
+    /// Hubs run on this database, which somebody wants for himself.
     #[error("another process runs the hub of this database")]
     InUse,
+    /// Somebody has this database for himself.
+    #[error("another process has this database for itself: it moves the records, or runs an earlier version's hub")]
+    Taken,
+    /// The records of this database were moved to another one while this process was without a connection.
+    #[error("the records of this database were moved to another one")]
+    Moved,
     /// A statement before it failed in the same transaction, of which nothing counts.
     #[error("a statement before it failed")]
     Failed,
@@ -60,7 +66,7 @@ pub enum Error {
 impl Error {
     /// Whether the same may succeed when it is tried again.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::Conflict | Self::InUse)
+        matches!(self, Self::Away(_) | Self::Conflict | Self::InUse | Self::Taken)
     }
 }
 
@@ -84,6 +90,11 @@ impl Connection {
     /// The SQL that its engine speaks.
     pub(crate) fn dialect(&self) -> Dialect {
         self.engine.dialect()
+    }
+
+    /// Whether other hubs may write to the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.dialect() == Dialect::Postgres
     }
 
     /// The statement of that text, which the engine keeps prepared.
@@ -119,6 +130,11 @@ impl Connection {
 
     pub(super) fn is_in_transaction(&self) -> bool {
         self.engine.is_in_transaction()
+    }
+
+    /// The number of the connection, which is another one each time that it is made anew.
+    pub(super) fn number(&self) -> u64 {
+        self.engine.number()
     }
 
     pub(super) fn room(&self) -> Result<Room, Error> {

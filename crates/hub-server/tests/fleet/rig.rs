@@ -12,7 +12,7 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::{Accepted, Hub, Kept, ServiceCall, Storage, StorageError};
+use tenure_hub::{Accepted, Changes, Hub, Kept, ServiceCall, Storage, StorageError, Stored};
 use tenure_hub_server::{Database, Gates, Plan, SignedPlan, registry_digest, sign_in_request};
 use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Mandate, Manifest, Package, PackageBuilder, Placement, Selector};
@@ -76,6 +76,14 @@ impl Storage for Watched {
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
         self.database.delete(device)
+    }
+
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        self.database.stored(device)
+    }
+
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        self.database.changes()
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
