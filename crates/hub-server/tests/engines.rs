@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
-use tenure_hub::{Accepted, Changes, Kept, Storage, Stored};
+use tenure_hub::{Accepted, Changes, Failure, Kept, Storage, Stored};
 use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
 use tenure_testbed::{Cluster, wait_until};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
@@ -339,11 +339,18 @@ fn what_is_due_is_done_by_one_hub_and_once_and_by_another_when_that_one_is_gone_
 
     // A holder that is killed is followed once its time is over.
     begin_rollout(&place);
-    drop(second);
+    std::mem::forget(second);
     assert_eq!(tick(&mut first, NOW), (false, true));
     expire();
     assert_eq!(tick(&mut first, NOW), (true, true));
     assert_eq!((number(), ended()), (vec!["3".into()], vec!["2".into()]));
+
+    // One that ends gives it back.
+    begin_rollout(&place);
+    drop(first);
+    let mut third = Database::open(place.location()).unwrap();
+    assert_eq!(tick(&mut third, NOW), (true, true));
+    assert_eq!((number(), ended()), (vec!["4".into()], vec!["3".into()]));
 }
 
 #[test]
@@ -438,7 +445,7 @@ fn two_hubs_that_hear_a_device_at_once_keep_its_newest_record_and_the_other_is_t
     first.commit().unwrap();
     let written = put(&mut second, "attic", 2);
     let error = second.commit().unwrap_err();
-    assert!(!written && error.is_away, "{error:?}");
+    assert!(!written && error.failure == Failure::Conflict, "{error:?}");
     assert_eq!(sequence(second.stored(&attic).unwrap()), 3);
     second.commit().unwrap();
 }

@@ -3,11 +3,15 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, SignedRecord};
 use tenure_wire::{Address, Name, PublicKey};
+
+/// The answer to whoever waits for a storage that is away.
+pub(crate) const LATER: NoResult = NoResult::Deferred { again_in: Duration::from_secs(5) };
 
 /// A device as the storage keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +159,15 @@ pub trait Storage {
         Ok(false)
     }
 
+    /// The answer to a call of a function that isn't the directory's, of which nothing was kept because the storage is away
+    /// or others are in the way: whoever asks tries again.
+    ///
+    /// # Errors
+    /// That is said by a [`NoResult`].
+    fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
+        Err(LATER)
+    }
+
     /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.
     ///
     /// # Errors
@@ -170,19 +183,37 @@ pub trait Storage {
 pub struct StorageError {
     /// In words.
     pub reason: String,
-    /// Whether it is only away, so that whoever asks tries again.
-    pub is_away: bool,
+    /// The meaning of it for what was written since the last commit.
+    pub failure: Failure,
+}
+
+/// The meaning of a failure for what was written since the last commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The storage is there and refused, as one that is full. Nothing counts.
+    Refused,
+    /// It is away, as a server that starts. Nothing counts; whoever asks tries again later.
+    Away,
+    /// Another hub wrote in between. Nothing counts; the same may succeed at once.
+    Conflict,
+    /// It went away in the middle of the commit: all of it counts, or nothing.
+    Unsure,
 }
 
 impl StorageError {
-    /// A storage that is there, and failed.
+    /// A storage that is there, and refused.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_away: false }
+        Self { reason: reason.into(), failure: Failure::Refused }
     }
 
-    /// A storage that isn't there now, as a server that starts.
+    /// A storage that isn't there now.
     pub fn away(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_away: true }
+        Self { reason: reason.into(), failure: Failure::Away }
+    }
+
+    /// Whether the storage couldn't be reached.
+    pub fn is_away(&self) -> bool {
+        matches!(self.failure, Failure::Away | Failure::Unsure)
     }
 }
 

@@ -8,7 +8,7 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Changes, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
+    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
     Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
@@ -44,6 +44,8 @@ struct Faulty {
     /// What they changed since that was asked last.
     changes: Changes,
     deleted: Vec<Name>,
+    /// How many commits more another hub is in the way of.
+    conflicts: usize,
 }
 
 impl Storage for Faulty {
@@ -95,6 +97,11 @@ impl Storage for Faulty {
 
     fn commit(&mut self) -> Result<(), StorageError> {
         self.commits += 1;
+        if self.conflicts > 0 {
+            self.conflicts -= 1;
+            let reason = "another hub wrote".into();
+            return Err(StorageError { reason, failure: Failure::Conflict });
+        }
         match (self.fails, self.is_away) {
             (false, false) => Ok(()),
             (true, _) => Err(StorageError::new("no room")),
@@ -132,6 +139,7 @@ impl World {
             shared: None,
             changes: Changes::default(),
             deleted: Vec::new(),
+            conflicts: 0,
         };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
@@ -522,6 +530,24 @@ fn device_whose_record_waits_for_a_storage_that_is_away_is_told_when_to_try_agai
     assert_eq!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())), None);
     world.hub.storage().is_away = false;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn registration_that_another_hub_is_in_the_way_of_is_tried_again_and_then_put_off() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    let query = Query::Device("attic".parse().unwrap());
+    let record = postcard::to_allocvec(&attic.signed()).unwrap();
+    world.hub.storage().conflicts = 1_000;
+    let answer = world.call(&mut attic, function::REGISTER, record);
+    assert!(matches!(answer, Err(NoResult::Deferred { .. })), "{answer:?}");
+    let tried = 1_000 - world.hub.storage().conflicts;
+    assert!((2..10).contains(&tried), "{tried} times");
+    assert_eq!(world.resolve(&mut attic, &query), None, "nobody is told what isn't kept");
+    world.hub.storage().conflicts = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert_eq!(world.hub.storage().conflicts, 0);
+    assert!(world.resolve(&mut attic, &query).is_some());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tenure_wire::directory::{DeviceRecord, Found};
 use crate::devices::{reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
-use crate::store::shared::CLOCK;
+use crate::store::shared::{CLOCK, Heard};
 use crate::store::sql::{self, Next, OptionalExtension as _, params};
 use crate::store::{Database, DatabaseError, failed};
 
@@ -51,6 +51,10 @@ impl Storage for Database {
         self.serve(call)
     }
 
+    fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
+        Self::away()
+    }
+
     fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
         if !self.is_shared() {
             return Ok(Stored::AsPut);
@@ -70,11 +74,11 @@ impl Storage for Database {
         if !self.is_shared() {
             return Ok(Changes::default());
         }
-        let (are_all, rows) = self.followed()?;
+        let Heard { are_all, devices, .. } = self.hear()?;
         let device = |(name, kept): (String, Option<Vec<u8>>)| {
             Some((name.parse().ok()?, kept.as_deref().and_then(read)))
         };
-        Ok(Changes { are_all, devices: rows.into_iter().filter_map(device).collect() })
+        Ok(Changes { are_all, devices: devices.into_iter().filter_map(device).collect() })
     }
 
     fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {

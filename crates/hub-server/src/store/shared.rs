@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use super::sql::{self, Connection, OptionalExtension as _, params};
+use super::sql::{self, Connection, Next, OptionalExtension as _, params};
 
 /// What is due by the clock: steps of rollouts, and what is to be forgotten.
 pub(crate) const CLOCK: &str = "clock";
@@ -21,6 +21,14 @@ const GONE_KEPT_S: i64 = 600;
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60 * 60);
 /// The least difference between two clocks that is corrected, in milliseconds: what a slow answer may come to isn't.
 const CLOCKS_DIFFER_MS: i64 = 2_000;
+
+/// The oldest transaction that is under way, and the server's clock in milliseconds since 1970 UTC.
+const OLDEST_AND_NOW: &str = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS oldest, \
+     CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms";
+const ALL_DEVICES: &str = "LEFT JOIN devices x ON true";
+/// The devices that others changed in transactions from `?1` on than the process `?2`.
+const CHANGED_DEVICES: &str = "LEFT JOIN (SELECT c.name, d.kept FROM device_changes c \
+     LEFT JOIN devices d ON d.name = c.name WHERE c.xact >= ?1 AND c.process <> ?2) x ON true";
 
 /// A process that runs a hub, beside others maybe.
 #[derive(Debug)]
@@ -39,7 +47,7 @@ pub(crate) struct Process {
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     /// The oldest transaction that was under way then.
-    transaction: i64,
+    oldest: i64,
     at: Instant,
     /// The number of the connection: another one may be to another server.
     connection: u64,
@@ -47,6 +55,15 @@ struct Followed {
 
 /// Devices with their records as they are stored; none for one that is gone.
 pub(crate) type Rows = Vec<(String, Option<Vec<u8>>)>;
+
+/// What a process hears of the others.
+pub(crate) struct Heard {
+    /// Whether these are all devices that there are.
+    pub(crate) are_all: bool,
+    pub(crate) devices: Rows,
+    /// How far the database's clock is ahead of this computer's, in milliseconds.
+    pub(super) clock_ahead_ms: i64,
+}
 
 impl Process {
     /// This process.
@@ -65,35 +82,43 @@ impl Process {
         &self.name
     }
 
-    /// The devices that others changed since the last call of this; and whether these are all that there are, because
-    /// that was too long ago. In a transaction that reads alone.
+    /// The devices that others changed since the last call of this; or all that there are, because that was too long ago.
     ///
     /// # Errors
     /// The database fails.
-    pub(crate) fn changes(&mut self, connection: &Connection) -> Result<(bool, Rows), sql::Error> {
-        let oldest = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)";
-        let at = Instant::now();
-        let transaction = connection.statement(oldest).query_row([], |row| row.get(0))?;
-        let now = Followed { transaction, at, connection: connection.number() };
+    pub(crate) fn hear(&mut self, connection: &Connection) -> Result<Heard, sql::Error> {
+        let (at, number) = (Instant::now(), connection.number());
         let is_good = |followed: &Followed| {
-            followed.connection == now.connection && followed.at.elapsed() < FOLLOWED
+            followed.connection == number && followed.at.elapsed() < FOLLOWED
         };
         let followed = self.followed.filter(is_good);
-        let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let rows = match followed {
-            Some(Followed { transaction, .. }) => {
-                let changed = "SELECT c.name, d.kept FROM device_changes c LEFT JOIN devices d ON d.name = c.name \
-                     WHERE c.xact >= ?1 AND c.process <> ?2";
-                let since = params![transaction, self.name];
-                connection.statement(changed).query_map(since, read)?
+        let are_all = followed.is_none();
+        // In one statement, which sees the database at one moment.
+        let query = format!(
+            "SELECT s.oldest, s.now_ms, x.name, x.kept FROM ({OLDEST_AND_NOW}) s {}",
+            if are_all { ALL_DEVICES } else { CHANGED_DEVICES }
+        );
+        let before_ms = here_ms();
+        let (mut oldest, mut clock_ahead_ms, mut devices) = (None, 0, Vec::new());
+        let query = connection.statement(&query);
+        let mut see = |row: &sql::Row<'_>| {
+            if oldest.is_none() {
+                clock_ahead_ms = ahead_ms(before_ms, row.get(1)?);
+                oldest = Some(row.get(0)?);
             }
-            None => {
-                let all = "SELECT name, kept FROM devices";
-                connection.statement(all).query_map([], read)?
+            // Without a device the row is there for the clock alone.
+            if let Some(name) = row.get::<Option<String>>(2)? {
+                devices.push((name, row.get(3)?));
             }
+            Ok(Next::Row)
         };
-        self.followed = Some(now);
-        Ok((followed.is_none(), rows))
+        match followed {
+            Some(Followed { oldest, .. }) => query.each(params![oldest, self.name], &mut see)?,
+            None => query.each([], &mut see)?,
+        }
+        let oldest = oldest.ok_or(sql::Error::NoRow)?;
+        self.followed = Some(Followed { oldest, at, connection: number });
+        Ok(Heard { are_all, devices, clock_ahead_ms })
     }
 
     /// Whether it is time to look for what needn't be kept any more.
@@ -111,6 +136,15 @@ impl Process {
         connection.statement(forget).execute([GONE_KEPT_S])?;
         self.forgot_at = Some(Instant::now());
         Ok(())
+    }
+
+    /// Gives the leases of this process back, as it ends.
+    ///
+    /// # Errors
+    /// The database fails; they end by themselves then.
+    pub(super) fn give_back(&self, connection: &Connection) -> Result<(), sql::Error> {
+        let end = "UPDATE leases SET ends_at = clock_timestamp() WHERE holder = ?1";
+        connection.statement(end).execute([&self.name]).map(drop)
     }
 
     /// Whether the lease called `name` may be had: it is this process's, or over.
@@ -156,17 +190,22 @@ impl Process {
 ///
 /// # Errors
 /// The database fails.
-pub(crate) fn clock_ahead_ms(connection: &Connection) -> Result<i64, sql::Error> {
+pub(super) fn clock_ahead_ms(connection: &Connection) -> Result<i64, sql::Error> {
     if !connection.is_shared() {
         return Ok(0);
     }
-    let here_ms = || UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64);
     let before_ms = here_ms();
-    let there = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)";
-    let there_ms: i64 = connection.statement(there).query_row([], |row| row.get(0))?;
-    // The server looked at its clock somewhere between the two.
-    let after_ms = here_ms();
-    Ok(there_ms - before_ms - (after_ms - before_ms) / 2)
+    let query = connection.statement(OLDEST_AND_NOW);
+    query.query_row([], |row| Ok(ahead_ms(before_ms, row.get(1)?)))
+}
+
+fn here_ms() -> i64 {
+    UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64)
+}
+
+/// How far a server's clock is ahead that showed `there_ms` somewhere between `before_ms` here and now.
+fn ahead_ms(before_ms: i64, there_ms: i64) -> i64 {
+    there_ms - before_ms - (here_ms() - before_ms) / 2
 }
 
 /// The correction of this computer's clock, in milliseconds, after one of `corrected_ms`: another one only if they differ

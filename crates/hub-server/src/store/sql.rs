@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
+use tenure_hub::Failure;
+
 use super::engine::{Begin, Dialect, Engine, Room};
 use super::postgres::storable;
 
@@ -32,6 +34,9 @@ pub enum Error {
     /// The server of the database isn't there, or doesn't take the connection: whoever asks tries again.
     #[error("it can't be reached now, try again: {0}")]
     Away(String),
+    /// The server went away in the middle of a commit.
+    #[error("it went away while it was to keep what was asked, which may have been done: {0}")]
+    Unsure(String),
     /// Another transaction came between, or the connection broke within this one: whoever asks tries again.
     #[error("another transaction came between, or the connection broke: try again")]
     Conflict,
@@ -64,9 +69,27 @@ pub enum Error {
 }
 
 impl Error {
+    /// The meaning of it for the transaction that was under way.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::Away(_) | Self::InUse | Self::Taken => Failure::Away,
+            Self::Conflict => Failure::Conflict,
+            Self::Unsure(_) => Failure::Unsure,
+            _ => Failure::Refused,
+        }
+    }
+
     /// Whether the same may succeed when it is tried again.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::Conflict | Self::InUse | Self::Taken)
+        self.failure() != Failure::Refused
+    }
+
+    /// The error of a commit: who was away then may have kept everything.
+    pub(super) fn of_commit(self) -> Self {
+        match self {
+            Self::Away(reason) => Self::Unsure(reason),
+            error => error,
+        }
     }
 }
 

@@ -96,4 +96,4 @@ impl Asked {
 }
 
 /// The answering of a request.
-type Action = Box<dyn FnOnce(&Connection) -> Result<Reply, sql::Error> + Send>;
+type Action = Box<dyn FnMut(&Connection) -> Result<Reply, sql::Error> + Send>;
