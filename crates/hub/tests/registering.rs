@@ -8,8 +8,8 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
-    Stored,
+    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Storage,
+    StorageError, Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{

@@ -306,11 +306,15 @@ impl Registration {
 
     /// Waits for the turn that a crowded hub gave this device.
     pub(crate) fn deferred(&mut self, now: Instant, again_in: Duration) {
-        let Some(hub) = self.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked) else {
+        let Some(hub) = self.hub.as_mut().filter(|hub| hub.trust != HubTrust::Revoked) else {
             // It was asked before it was revoked.
             return;
         };
         self.register_at = Some(now + hub.turn_in(again_in));
+        #[cfg(feature = "hub-addresses")]
+        if hub.addresses.is_left_after_put_off(&mut hub.address) {
+            hub.epoch = None;
+        }
     }
 
     /// Registers again soon at a hub that is there, and forgot the session over which it was asked.

@@ -16,6 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// How soon the next address is tried after one was silent.
 const NEXT: Duration = Duration::from_millis(100);
 
+/// How often in a row it may put the device off at one address.
+const PUT_OFF_MAX: u8 = 3;
+
 /// The addresses of a hub beside the one in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
@@ -23,6 +26,8 @@ pub(crate) struct Addresses {
     others: VecDeque<Address>,
     /// How many were silent since one answered.
     silent: usize,
+    /// How often it has put the device off at the one in use since it answered.
+    put_off: u8,
     /// Whether it is spoken to at another address than before, and its sessions there haven't ended yet.
     has_left: bool,
     /// Whether the one in use is there, though it gave no answer.
@@ -39,7 +44,14 @@ impl Addresses {
                 others.push_back(address.clone());
             }
         }
-        Self { others, silent: 0, has_left: false, is_there: false, look_at: Instant::BOOT }
+        Self {
+            others,
+            silent: 0,
+            put_off: 0,
+            has_left: false,
+            is_there: false,
+            look_at: Instant::BOOT,
+        }
     }
 
     /// Whether there is another one to go to.
@@ -59,7 +71,13 @@ impl Addresses {
 
     /// It answered at the address in use.
     pub(crate) fn answered(&mut self) {
-        self.silent = 0;
+        (self.silent, self.put_off) = (0, 0);
+    }
+
+    /// It put the device off at `address`, which is another one from now on if that was too often; whether it is.
+    pub(crate) fn is_left_after_put_off(&mut self, address: &mut Address) -> bool {
+        self.put_off += 1;
+        self.put_off >= PUT_OFF_MAX && self.turn_to_next(address)
     }
 
     /// It is there, whatever it said: the next silence is no reason to go elsewhere.
@@ -77,14 +95,24 @@ impl Addresses {
         if mem::take(&mut self.is_there) {
             return None;
         }
-        let next = self.others.pop_front()?;
-        self.others.push_back(mem::replace(address, next));
-        (self.has_left, self.silent) = (true, self.silent + 1);
+        if !self.turn_to_next(address) {
+            return None;
+        }
+        self.silent += 1;
         if self.silent > self.others.len() {
             self.silent = 0;
             return None;
         }
         Some(NEXT)
+    }
+
+    /// Goes from `address` to the next one, if there is one.
+    fn turn_to_next(&mut self, address: &mut Address) -> bool {
+        self.put_off = 0;
+        let Some(next) = self.others.pop_front() else { return false };
+        self.others.push_back(mem::replace(address, next));
+        self.has_left = true;
+        true
     }
 }
 
@@ -117,7 +145,11 @@ mod tests {
         addresses.answered();
         addresses.is_there();
         assert_eq!((addresses.go_on(&mut address), &address), (None, &at(2)));
-        assert_eq!(addresses.go_on(&mut address), Some(NEXT), "it was silent once since it answered");
+        assert_eq!(
+            addresses.go_on(&mut address),
+            Some(NEXT),
+            "it was silent once since it answered"
+        );
         assert_eq!(address, at(1));
     }
 

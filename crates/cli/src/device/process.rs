@@ -209,7 +209,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let bridged = coap::heard(&bridged, &arguments.coap_events)?;
     let coap = arguments.coap.as_deref();
     let coap = coap.map(|text| address_of(text, tenure_coap::PORT)).transpose()?;
-    let mut start = Start { settings, sleep: arguments.sleep, hub, hub_also_at, bite: None, bridged };
+    let mut start =
+        Start { settings, sleep: arguments.sleep, hub, hub_also_at, bite: None, bridged };
     start.config(registry)?;
     let Settings { reach_authorities, reach_servers, .. } = &start.settings;
     let date = SharedDate::default();

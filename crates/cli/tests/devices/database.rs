@@ -39,10 +39,8 @@ fn device_goes_on_with_another_process_of_its_hub_when_one_is_killed_and_nothing
     let Some(cluster) = Cluster::start() else { return };
     let (user, name) = (User::new(), cluster.database());
     let database = cluster.address(&name);
-    let mut hubs = vec![
-        hub_on(&user, &database, any_address()),
-        hub_on(&user, &database, any_address()),
-    ];
+    let mut hubs =
+        vec![hub_on(&user, &database, any_address()), hub_on(&user, &database, any_address())];
     let at = hubs.iter().map(|hub| hub.address.clone()).collect::<Vec<_>>().join(",");
     let mut device = user.device_at("attic", any_address(), Some(&at));
     user.install(&device, &["counter"]);
@@ -85,10 +83,8 @@ fn what_is_due_is_done_once_though_the_process_that_does_it_is_stopped_or_killed
     let Some(cluster) = Cluster::start() else { return };
     let (user, name) = (User::new(), cluster.database());
     let database = cluster.address(&name);
-    let mut hubs = vec![
-        hub_on(&user, &database, any_address()),
-        hub_on(&user, &database, any_address()),
-    ];
+    let mut hubs =
+        vec![hub_on(&user, &database, any_address()), hub_on(&user, &database, any_address())];
     let sql = |statement: &str| cluster.sql(&name, statement).trim().to_string();
     let holder = || sql("SELECT split_part(holder, '-', 1) FROM leases WHERE name = 'clock'");
     let number = || sql("SELECT number FROM leases WHERE name = 'clock'").parse::<u64>().unwrap();
@@ -161,6 +157,27 @@ fn hub_on_postgres_goes_on_after_itself_and_after_its_server_were_killed() {
     });
     let verified = user.json(&["hub", "verify-audit", "--database", &database]);
     assert!(verified["entries"].as_u64().unwrap() >= 2, "{verified}: the device, a sign-in");
+}
+
+#[test]
+fn server_that_stands_still_stops_no_device_from_being_found_and_people_are_told() {
+    let Some(cluster) = Cluster::start() else { return };
+    let (user, name) = (User::new(), cluster.database());
+    let hub = hub_on(&user, &cluster.address(&name), any_address());
+    let device = user.device("attic", Some(&hub));
+    user.install(&device, &["counter"]);
+    wait_until_found(&user, &hub, "counter");
+    cluster.freeze();
+    let login = ["login", "--hub", &hub.address];
+    for count in 1..4 {
+        let refused = user.error(&login);
+        assert!(refused.contains("database can't be reached now; try again"), "{refused}");
+        // By the table in memory.
+        let counted = user.call(("--hub", &hub), &["counter@attic", "add"]);
+        assert_eq!(counted, count.to_string());
+    }
+    cluster.thaw();
+    user.ok_once_there(&login);
 }
 
 #[test]

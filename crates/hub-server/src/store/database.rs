@@ -24,6 +24,9 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pauses before a transaction is tried again, in milliseconds.
 const WAITS_MS: [u64; 4] = [4, 16, 64, 256];
 
+/// How long the directory waits for its turn at a server, which may stand still while others wait for it.
+const TURN_AT_A_SERVER: Duration = Duration::from_millis(50);
+
 /// A hub's database.
 pub struct Database {
     pub(crate) connection: Connection,
@@ -229,9 +232,7 @@ impl Database {
     ) -> Result<T, sql::Error> {
         self.connection.begin(how)?;
         action(&self.connection)
-            .and_then(|done| {
-                self.connection.commit().map(|()| done).map_err(sql::Error::of_commit)
-            })
+            .and_then(|done| self.connection.commit().map(|()| done).map_err(sql::Error::of_commit))
             .inspect_err(|_| self.connection.roll_back())
     }
 
@@ -303,7 +304,9 @@ impl Database {
     /// Begins a transaction, unless one is under way.
     fn begin(&mut self) -> Result<(), sql::Error> {
         if !self.connection.is_in_transaction() && self.failed.is_none() {
-            self.turn = self.running.directory_writes(TURN_TIMEOUT);
+            // Where transactions find out by themselves that they are in each other's way, turns only spare them that.
+            let patience = if self.is_shared() { TURN_AT_A_SERVER } else { TURN_TIMEOUT };
+            self.turn = self.running.directory_writes(patience);
             self.connection.begin(Begin::ToWrite)?;
         }
         Ok(())

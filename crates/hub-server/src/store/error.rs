@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tenure_hub::{Failure, StorageError};
+use tenure_hub::StorageError;
 
 use super::postgres::LocationError;
 use super::sql;

@@ -88,9 +88,8 @@ impl Process {
     /// The database fails.
     pub(crate) fn hear(&mut self, connection: &Connection) -> Result<Heard, sql::Error> {
         let (at, number) = (Instant::now(), connection.number());
-        let is_good = |followed: &Followed| {
-            followed.connection == number && followed.at.elapsed() < FOLLOWED
-        };
+        let is_good =
+            |followed: &Followed| followed.connection == number && followed.at.elapsed() < FOLLOWED;
         let followed = self.followed.filter(is_good);
         let are_all = followed.is_none();
         // In one statement, which sees the database at one moment.
@@ -156,7 +155,8 @@ impl Process {
         connection: &Connection,
         name: &str,
     ) -> Result<bool, sql::Error> {
-        let others = "SELECT 1 FROM leases WHERE name = ?1 AND holder <> ?2 AND ends_at > clock_timestamp()";
+        let others =
+            "SELECT 1 FROM leases WHERE name = ?1 AND holder <> ?2 AND ends_at > clock_timestamp()";
         Ok(!connection.statement(others).exists(params![name, self.name])?)
     }
 

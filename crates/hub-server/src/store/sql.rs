@@ -34,6 +34,9 @@ pub enum Error {
     /// The server of the database isn't there, or doesn't take the connection: whoever asks tries again.
     #[error("it can't be reached now, try again: {0}")]
     Away(String),
+    /// Another one has had a lock for too long: whoever asks tries again.
+    #[error("another one is in the way for too long, try again: {0}")]
+    Locked(String),
     /// The server went away in the middle of a commit.
     #[error("it went away while it was to keep what was asked, which may have been done: {0}")]
     Unsure(String),
@@ -44,7 +47,9 @@ pub enum Error {
     #[error("another process runs the hub of this database")]
     InUse,
     /// Somebody has this database for himself.
-    #[error("another process has this database for itself: it moves the records, or runs an earlier version's hub")]
+    #[error(
+        "another process has this database for itself: it moves the records, or runs an earlier version's hub"
+    )]
     Taken,
     /// The records of this database were moved to another one while this process was without a connection.
     #[error("the records of this database were moved to another one")]
@@ -72,7 +77,7 @@ impl Error {
     /// The meaning of it for the transaction that was under way.
     pub(crate) fn failure(&self) -> Failure {
         match self {
-            Self::Away(_) | Self::InUse | Self::Taken => Failure::Away,
+            Self::Away(_) | Self::Locked(_) | Self::InUse | Self::Taken => Failure::Away,
             Self::Conflict => Failure::Conflict,
             Self::Unsure(_) => Failure::Unsure,
             _ => Failure::Refused,

@@ -1,7 +1,7 @@
 //! Other transactions in the way of the hub's, now and then.
 
-use crate::fleet::rig::{Fleet, package};
 use crate::fleet::NAMES;
+use crate::fleet::rig::{Fleet, package};
 
 /// Fails each tenth change of a row as another transaction would that came between.
 const IN_THE_WAY: &str = "CREATE FUNCTION in_the_way() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN \

@@ -12,7 +12,9 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::{Accepted, Changes, Failure, Hub, Kept, ServiceCall, Storage, StorageError, Stored};
+use tenure_hub::{
+    Accepted, Changes, Failure, Hub, Kept, ServiceCall, Storage, StorageError, Stored,
+};
 use tenure_hub_server::{Database, Gates, Plan, SignedPlan, registry_digest, sign_in_request};
 use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Mandate, Manifest, Package, PackageBuilder, Placement, Selector};

@@ -82,6 +82,21 @@ fn device_stays_with_a_hub_that_answers_and_comes_back_when_it_is_the_last() {
 }
 
 #[test]
+fn hub_that_puts_the_device_off_again_and_again_is_asked_at_its_other_address() {
+    let (mut world, [first, second]) = world();
+    assert_eq!(registered(&mut world, &[first, second], WITHOUT_MAX), first);
+    let (mut put_off, began) = (0, world.now);
+    while world.serve_as_hub(second, NOW_S) == 0 {
+        world.tick();
+        put_off += world.put_off(first, Duration::from_secs(5));
+        assert!(world.now.since(began) < Duration::from_secs(60), "put off {put_off} times");
+    }
+    assert_eq!(put_off, 3);
+    world.pass_with_hub(second, NOW_S, Duration::from_secs(60));
+    assert_eq!(status(&mut world).address, Address::Udp(socket_at(3)));
+}
+
+#[test]
 fn hub_that_is_gone_everywhere_is_found_again_where_it_comes_back() {
     let (mut world, [first, second]) = world();
     registered(&mut world, &[first], WITHOUT_MAX);

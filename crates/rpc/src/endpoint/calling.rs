@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_wire::MachineId;
 use tenure_wire::datagram::{Epoch, SessionIndex};
 use tenure_wire::frame::{CallBody, CallNumber, Fragment, FragmentSet, Frame, Message, ReplyBody};
 

@@ -24,7 +24,7 @@ impl Server {
     /// # Errors
     /// It is another program's, or a newer version's, or isn't in UTF-8, or the server fails.
     pub(in crate::store) fn migrate(&self) -> Result<(), DatabaseError> {
-        let mut client = self.connect()?;
+        let mut client = self.connect_to_migrate()?;
         // It ends with this connection.
         client.execute("SELECT pg_advisory_lock($1)", &[&SCHEMA_LOCK]).map_err(Error::from)?;
         let encoding = text(&mut client, "SHOW server_encoding")?;
