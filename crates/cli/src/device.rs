@@ -10,6 +10,7 @@ pub mod link;
 pub mod peripherals;
 pub mod plugged_in;
 pub mod process;
+pub mod profile;
 pub mod replay;
 pub mod serial;
 pub mod shell;

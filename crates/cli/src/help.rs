@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "device",
             "replay",
+            "profile",
             "hub",
             "login",
             "trust-hub",

@@ -153,6 +153,12 @@ impl<F: Flash> Kernel<F> {
         self.parts.processors.engine = Some(engine);
     }
 
+    /// Tells `profiler` from now on what machines spend their fuel on. What runs at native speed isn't told.
+    #[cfg(feature = "profile")]
+    pub fn use_profiler(&mut self, profiler: Box<dyn crate::Profiler>) {
+        self.parts.processors.profile.profiler = Some(profiler);
+    }
+
     /// Lets the vm run machines behind the board's memory protection from now on.
     pub fn use_wall(&mut self, wall: Box<dyn Wall>) {
         self.parts.processors.wall = Some(wall);

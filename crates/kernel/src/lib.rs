@@ -51,6 +51,8 @@ mod outbox;
 mod parts;
 pub mod policy;
 mod processors;
+#[cfg(feature = "profile")]
+mod profile;
 mod program;
 mod record;
 mod residence;
@@ -85,6 +87,8 @@ pub use kernel::{Kernel, Ran};
 pub use lifecycle::{Event, State};
 pub use look::{Look, LookError, MachineInfo, Serves};
 pub use native::{NativeBinary, NativeError, NativeParts};
+#[cfg(feature = "profile")]
+pub use profile::Profiler;
 pub use program::{Code, Engine, EngineError, EngineInstance};
 pub use record::{MACHINE_FORMAT, MachineRecord};
 pub use scheduler::LastTurn;

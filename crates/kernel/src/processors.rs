@@ -20,12 +20,22 @@ pub(crate) struct Processors {
     pub(crate) compiled_kind: Option<CodeKind>,
     /// The device's speed, as far as it is known.
     pub(crate) fuel_per_second: u64,
+    /// Who is told what they do.
+    #[cfg(feature = "profile")]
+    pub(crate) profile: crate::profile::Profile,
 }
 
 impl Processors {
     pub(crate) fn new(fuel_per_second: u64) -> Self {
         let fuel_per_second = fuel_per_second.max(1);
-        Self { engine: None, wall: None, compiled_kind: None, fuel_per_second }
+        Self {
+            engine: None,
+            wall: None,
+            compiled_kind: None,
+            fuel_per_second,
+            #[cfg(feature = "profile")]
+            profile: crate::profile::Profile::default(),
+        }
     }
 
     /// The kind of code that the engine runs, if there is one.

@@ -90,6 +90,8 @@ impl Scheduler {
         while run_task(parts, slot, &mut meter, world) && keeps_turn && meter.left() > 0 {}
         let used = meter.used_of(fuel);
         self.policy.ran(share, used);
+        #[cfg(feature = "profile")]
+        parts.profile_turn(slot, used);
         if let Some(machine) = parts.machines.known_mut(slot) {
             self.account(machine, world.now, used, critical.is_some());
             machine.count_turn(used);

@@ -294,7 +294,16 @@ impl<F: Flash> Turn<'_, '_, F> {
         let compiled = storage.compiled(&self.machine);
         self.meter.is_plain &= matches!(self.program, Program::Image(_)) && compiled.is_none();
         let left = &mut self.meter.left;
+        #[cfg(feature = "profile")]
+        let (copy, before) = (processors.profile.copy(&self.program), *left);
         let outcome = processors.run(&mut self.program, image.as_ref(), compiled, left);
+        #[cfg(feature = "profile")]
+        processors.profile.ran(
+            &self.machine,
+            image.as_ref(),
+            (copy, &self.program),
+            before - *left,
+        );
         Err(Some(match outcome.map_err(|fault| Some(End::Faulted(fault)))? {
             Outcome::Done if self.is_starting() => {
                 self.set_starting(false);
@@ -322,7 +331,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     fn serve_call(&mut self, call: &HostCall) -> Option<End> {
         self.meter.is_plain = false;
         let verdict = self.serve(call);
-        self.meter.charge(cost::of(call) + core::mem::take(&mut self.extra_cost));
+        let price = cost::of(call) + core::mem::take(&mut self.extra_cost);
+        self.meter.charge(price);
+        #[cfg(feature = "profile")]
+        self.parts.profile_call(&self.machine, &self.program, price);
         match verdict {
             Verdict::Continue(results) => self.go_on_with(&results),
             Verdict::Send(results, id) => {

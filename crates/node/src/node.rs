@@ -266,6 +266,12 @@ impl<F: Flash> Node<F> {
         self.services.kernel.use_engine(engine);
     }
 
+    /// Tells `profiler` from now on what machines spend their fuel on.
+    #[cfg(feature = "profile")]
+    pub fn use_profiler(&mut self, profiler: Box<dyn tenure_kernel::Profiler>) {
+        self.services.kernel.use_profiler(profiler);
+    }
+
     /// The device's name.
     pub fn name(&self) -> &Name {
         &self.services.config.name

@@ -4,7 +4,7 @@
 //!                 first hello                hello that lists this node
 //!   neighbour:  ───────────────▶ heard ──────────────────────────────▶ usable
 //!                                  ▲     hellos missed, or a packet not taken and  │
-//!                                  │     no acknowledgment within 300 ms, or 1.2 s  │
+//!                                  │     no acknowledgment within 300 ms           │
 //!                                  └────────────────────────────────────────────────┘
 //!                                  │ yet more hellos missed: forgotten
 //!
@@ -62,8 +62,6 @@ use tenure_hal::Instant;
 use tenure_mesh::{Context, NodeId, Protocol, Question, Serves};
 
 use crate::forwarding::IN_CROWDS;
-#[cfg(feature = "crowds")]
-use crate::interface::AirFull;
 use crate::interface::{
     ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, NextHopRated, Route,
     RouteChanged, Routed,
@@ -227,9 +225,6 @@ pub struct Babel {
     chase_at: Option<Instant>,
     /// How many neighbours were asked for acknowledgments, modulo 2¹⁶.
     requests: u16,
-    /// When the air was full last.
-    #[cfg(feature = "crowds")]
-    full_at: Option<Instant>,
     /// When neighbours in doubt are asked again.
     doubts_at: Instant,
     wants: LiteMap<NodeId, Wanted>,
@@ -240,20 +235,6 @@ pub struct Babel {
     unrest: Unrest,
 }
 
-#[cfg(feature = "crowds")]
-tenure_mesh::protocol! {
-    Babel = 0x20, "babel";
-    messages {
-        Hello = 1, Update = 2, Missing = 3, Want = 4, Search = 5, Found = 6,
-        AcknowledgmentRequest = 7, Acknowledgment = 8
-    }
-    timers { Beat = 1, Flush = 2, Chase = 3 }
-    serves { Route }
-    hears { AirFull, LinkDoubted, LinkFailing, NextHopRated }
-    tells { RouteChanged, LinkUp, LinkChanged, LinkDown }
-}
-
-#[cfg(not(feature = "crowds"))]
 tenure_mesh::protocol! {
     Babel = 0x20, "babel";
     messages {
@@ -291,8 +272,6 @@ impl Babel {
             asked: Vec::new(),
             chase_at: None,
             requests: 0,
-            #[cfg(feature = "crowds")]
-            full_at: None,
             doubts_at: Instant::BOOT,
             wants: LiteMap::new(),
             demand: Demand::default(),

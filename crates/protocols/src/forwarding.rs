@@ -39,8 +39,6 @@ use tenure_mesh::{
     Random, Reception, Serves, Undelivered,
 };
 
-#[cfg(feature = "crowds")]
-use crate::interface::AirFull;
 use crate::interface::{
     ANY_LIFE, DatagramArrived, LinkDoubted, LinkFailing, NextHopRated, Port, Route, RouteChanged,
     Routed, SendDatagram, Taken,
@@ -71,8 +69,6 @@ const LATE_TIMES: u32 = 4;
 const PAUSE_FIRST_US: u32 = 8_000;
 const PAUSE_MAX_US: u32 = 160_000;
 const PAUSE_MIN_US: u32 = 2_000;
-/// With so long a pause, next hops may hold a datagram for long.
-const PAUSE_FULL_US: u32 = 20_000;
 /// Turns are taken no further ahead: the air may be free again before.
 const TURNS_WITHIN: Duration = Duration::from_secs(1);
 /// A datagram that a neighbour has no room for is given to it again after this.
@@ -375,11 +371,6 @@ impl Pace {
         }
     }
 
-    /// Whether datagrams wait for each other.
-    fn is_slow(&self) -> bool {
-        self.pause_us >= PAUSE_MIN_US
-    }
-
     /// When the next datagram's turn is.
     fn next_turn(&self, now: Instant) -> Instant {
         self.clear_at.max(now)
@@ -387,7 +378,7 @@ impl Pace {
 
     /// Takes that turn: the one after it comes later.
     fn take_turn(&mut self, turn: Instant, random: &mut Random) {
-        if self.is_slow() {
+        if self.pause_us >= PAUSE_MIN_US {
             self.clear_at = turn + random.around(Duration::from_micros(self.pause_us.into()));
         }
     }
@@ -407,7 +398,7 @@ tenure_mesh::protocol! {
     serves { SendDatagram }
     asks { Route }
     hears { Undelivered, RouteChanged }
-    tells { AirFull, DatagramArrived, LinkDoubted, LinkFailing, NextHopRated }
+    tells { DatagramArrived, LinkDoubted, LinkFailing, NextHopRated }
 }
 
 #[cfg(not(feature = "crowds"))]
@@ -510,8 +501,6 @@ impl Forwarding {
         };
         if sends == DOUBTFUL_SENDS {
             // Before it is given up, the router may find out whether the link is still there.
-            #[cfg(feature = "crowds")]
-            self.tell_full_air(context);
             context.tell(&LinkDoubted { neighbour: to }, &[]);
         }
         let parcel = &mut self.under_way[at];
@@ -551,8 +540,7 @@ impl Forwarding {
 
     /// Tells the router what came of watching, if time is over for some of it.
     fn end_watches(&mut self, context: &mut Context<'_, Self>) {
-        let is_air_full = IN_CROWDS && self.pace.pause_us >= PAUSE_FULL_US;
-        for rating in self.watch.expire(context.now(), is_air_full) {
+        for rating in self.watch.expire(context.now()) {
             self.tell_rating(rating, context);
         }
     }
@@ -603,25 +591,14 @@ impl Forwarding {
         context.tell(&NextHopRated { neighbour, passes_on }, &[]);
     }
 
-    /// Tells that neighbours may answer late, before it is told that one doesn't.
-    #[cfg(feature = "crowds")]
-    fn tell_full_air(&self, context: &mut Context<'_, Self>) {
-        if self.pace.is_slow() {
-            context.tell(&AirFull, &[]);
-        }
-    }
-
     /// Another way is asked for, or the datagram given up.
     fn fail(&mut self, at: usize, context: &mut Context<'_, Self>) {
         let (ways_max, patience) = (self.config.ways_max, self.config.patience);
-        let parcel = &self.under_way[at];
+        let parcel = &mut self.under_way[at];
         if let State::Sent { to, .. } = parcel.state {
             self.watch.not_taken(to, parcel.datagram.hop);
-            #[cfg(feature = "crowds")]
-            self.tell_full_air(context);
             context.tell(&LinkFailing { neighbour: to }, &[]);
         }
-        let parcel = &mut self.under_way[at];
         parcel.ways += 1;
         let is_unanswered = matches!(parcel.state, State::WantsWay { .. });
         let is_late = IN_CROWDS && context.now().since(parcel.taken_at) >= self.config.stranded_max;

@@ -96,16 +96,6 @@ pub struct LinkDoubted {
     pub neighbour: NodeId,
 }
 
-/// The air is full: neighbours that are there take long to answer.
-#[cfg(feature = "crowds")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AirFull;
-
-#[cfg(feature = "crowds")]
-impl Notification for AirFull {
-    const NUMBER: u16 = 0x0117;
-}
-
 impl Notification for LinkDoubted {
     const NUMBER: u16 = 0x0107;
 }

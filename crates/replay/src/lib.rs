@@ -15,6 +15,6 @@ mod player;
 mod recorded;
 mod tape;
 
-pub use player::{ReplayError, Replayed, replay};
+pub use player::{Audience, ReplayError, Replayed, replay};
 pub use recorded::Recorded;
 pub use tape::Tape;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, Flash as _, FlashGeometry, Instant, Peripheral};
+use tenure_kernel::Profiler;
 use tenure_node::{BootError, Config, Door as _, Moment, Node, Notice, Output, Parts};
 
 use crate::entry::{
@@ -34,16 +35,28 @@ pub struct Replayed {
     pub is_complete: bool,
 }
 
-/// Repeats the run that is recorded in `from`. `config` makes a node's configuration of the board's settings, and
-/// `show` is handed each notice.
+/// What a player asks and tells whoever has a run repeated.
+pub trait Audience {
+    /// Makes a node's configuration of the board's settings.
+    ///
+    /// # Errors
+    /// Why it can't, as a text.
+    fn config(&mut self, settings: &[u8]) -> Result<Config, String>;
+
+    /// Is handed each notice, with its time.
+    fn show(&mut self, at: Instant, notice: &Notice);
+
+    /// Who is told what machines spend their fuel on, if anybody is; asked at each boot.
+    fn profiler(&mut self) -> Option<Box<dyn Profiler>> {
+        None
+    }
+}
+
+/// Repeats the run that is recorded in `from`.
 ///
 /// # Errors
 /// As [`ReplayError`] says.
-pub fn replay(
-    from: &mut dyn Read,
-    config: &mut dyn FnMut(&[u8]) -> Result<Config, String>,
-    show: &mut dyn FnMut(Instant, &Notice),
-) -> Result<Replayed, ReplayError> {
+pub fn replay(from: &mut dyn Read, audience: &mut dyn Audience) -> Result<Replayed, ReplayError> {
     let mut magic = [0; MAGIC.len()];
     from.read_exact(&mut magic).map_err(|_| ReplayError::NotARecord)?;
     match magic.split_last() {
@@ -57,7 +70,7 @@ pub fn replay(
     let mut player = Player::default();
     while let Some(bytes) = next_entry(from)? {
         let entry = postcard::from_bytes(&bytes).map_err(|_| ReplayError::Malformed)?;
-        player.play(entry, config, show)?;
+        player.play(entry, audience)?;
     }
     Ok(player.replayed)
 }
@@ -92,12 +105,7 @@ struct Player {
 }
 
 impl Player {
-    fn play(
-        &mut self,
-        entry: Entry<'_>,
-        config: &mut dyn FnMut(&[u8]) -> Result<Config, String>,
-        show: &mut dyn FnMut(Instant, &Notice),
-    ) -> Result<(), ReplayError> {
+    fn play(&mut self, entry: Entry<'_>, audience: &mut dyn Audience) -> Result<(), ReplayError> {
         match entry {
             Entry::Settings(settings) => self.settings = settings.to_vec(),
             Entry::Flash { part, sector_bytes, sector_count, program_bytes } => {
@@ -111,7 +119,7 @@ impl Player {
                 let sector = flash.bytes_mut().get_mut(offset..offset.saturating_add(bytes.len()));
                 sector.ok_or(ReplayError::Malformed)?.copy_from_slice(bytes);
             }
-            Entry::Boot { when, entropy } => self.boot(when, entropy, config)?,
+            Entry::Boot { when, entropy } => self.boot(when, entropy, audience)?,
             Entry::Attach { now_us, name } => {
                 let readings = Arc::clone(&self.readings);
                 let peripheral = Box::new(Played { name: name.to_string(), readings });
@@ -131,7 +139,7 @@ impl Player {
                     }));
                 }
                 if let Some(Output::Notice(notice)) = &output {
-                    show(self.replayed.until, notice);
+                    audience.show(self.replayed.until, notice);
                 }
             }
             Entry::End { flash } => {
@@ -166,7 +174,7 @@ impl Player {
         &mut self,
         when: When,
         entropy: &[u8],
-        config: &mut dyn FnMut(&[u8]) -> Result<Config, String>,
+        audience: &mut dyn Audience,
     ) -> Result<(), ReplayError> {
         let parts = match self.node.take() {
             Some(node) => node.into_parts(),
@@ -178,11 +186,14 @@ impl Player {
                 Parts { store, code, staging }
             }
         };
-        let config = config(&self.settings).map_err(ReplayError::Settings)?;
+        let config = audience.config(&self.settings).map_err(ReplayError::Settings)?;
         let mut drawn = Recalled(entropy);
         let mut moment =
             Moment { now: when.now(), unix_time: when.unix_time(), entropy: &mut drawn };
-        let node = Node::boot(config, parts, &mut moment).map_err(ReplayError::Boot)?;
+        let mut node = Node::boot(config, parts, &mut moment).map_err(ReplayError::Boot)?;
+        if let Some(profiler) = audience.profiler() {
+            node.use_profiler(profiler);
+        }
         self.node = Some(node);
         self.replayed.boots += 1;
         self.replayed.until = when.now();

@@ -4,6 +4,7 @@
 #[allow(dead_code)]
 mod leases;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,9 +12,11 @@ use std::time::Duration;
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::{Point, RamFlash, Sequence, Thermometer, socket_at};
 use tenure_hal::{Entropy as _, FlashGeometry, Instant, UnixTime};
+use tenure_kernel::{MachineRecord, Profiler};
 use tenure_node::{Config, Door as _, Moment, Notice, Owner, Parts};
-use tenure_replay::{Recorded, ReplayError, Replayed, Tape, replay};
+use tenure_replay::{Audience, Recorded, ReplayError, Replayed, Tape, replay};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
+use tenure_vm::Frame;
 use tenure_wire::control::{Client as _, Enrol, Function};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Capabilities};
@@ -207,11 +210,63 @@ fn recorded() -> (Vec<u8>, Vec<String>) {
     (record, logged)
 }
 
+/// Hears a run repeated.
+#[derive(Default)]
+struct Hall {
+    logged: Vec<String>,
+    spent: Option<Spent>,
+}
+
+impl Audience for Hall {
+    fn config(&mut self, settings: &[u8]) -> Result<Config, String> {
+        config(settings)
+    }
+
+    fn show(&mut self, _: Instant, notice: &Notice) {
+        self.logged.extend(line_of(notice));
+    }
+
+    fn profiler(&mut self) -> Option<Box<dyn Profiler>> {
+        self.spent.clone().map(|spent| Box::new(spent) as Box<dyn Profiler>)
+    }
+}
+
+/// Fuel by the innermost function, if there is one.
+#[derive(Clone, Default)]
+struct Spent(Arc<Mutex<BTreeMap<Option<u32>, u64>>>);
+
+impl Profiler for Spent {
+    fn spent(&mut self, machine: &MachineRecord, calls: &[Frame], units: u64) {
+        assert_eq!(machine.name.as_str(), "scribe");
+        let mut spent = self.0.lock().unwrap();
+        *spent.entry(calls.first().map(|call| call.function)).or_default() += units;
+    }
+}
+
 fn replayed(record: &[u8]) -> Result<(Replayed, Vec<String>), ReplayError> {
-    let mut logged = Vec::new();
-    let mut show = |_, notice: &Notice| logged.extend(line_of(notice));
-    let replayed = replay(&mut &record[..], &mut config, &mut show)?;
-    Ok((replayed, logged))
+    let mut hall = Hall::default();
+    let replayed = replay(&mut &record[..], &mut hall)?;
+    Ok((replayed, hall.logged))
+}
+
+#[test]
+fn fuel_is_told_to_the_unit_and_the_run_is_the_same_with_and_without() {
+    let paper = Paper::default();
+    let mut world = World::new(paper.clone());
+    world.pass(Duration::from_millis(1200));
+    let paid: u64 = world.device.node().machines().map(|machine| machine.fuel_used).sum();
+    world.device.finish();
+    let record = paper.0.lock().unwrap().clone();
+    let mut hall = Hall { spent: Some(Spent::default()), ..Hall::default() };
+    let profiled = replay(&mut &record[..], &mut hall).unwrap();
+    let (plain, logged) = replayed(&record).unwrap();
+    assert_eq!((profiled, hall.logged), (plain, logged));
+    let spent = hall.spent.unwrap().0.lock().unwrap().clone();
+    assert_eq!(spent.values().sum::<u64>(), paid, "{spent:?}");
+    // Imports come first: `subscribe`, `parameter_read`, `random`, `log` and `sleep_ms`, then `read`, `digit`, `entry`.
+    let functions: Vec<Option<u32>> = spent.keys().copied().collect();
+    let expected = [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)];
+    assert_eq!(functions, expected, "{spent:?}");
 }
 
 #[test]

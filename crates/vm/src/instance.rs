@@ -7,6 +7,8 @@ mod parts;
 mod segments;
 mod stack;
 mod start;
+#[cfg(feature = "profile")]
+mod step;
 mod tables;
 
 use alloc::vec::Vec;
@@ -272,6 +274,7 @@ fn fingerprint(types: impl Iterator<Item = crate::value::ValueType>) -> u32 {
 }
 
 /// A running program: memory, globals, tables and a stack of frames, without any reference to its image.
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub struct Instance {
     pub(crate) token: ImageToken,
     pub(crate) status: Status,

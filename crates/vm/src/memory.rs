@@ -77,6 +77,7 @@ impl Plain for u32 {}
 impl Plain for u64 {}
 
 /// A list of numbers in lines that hold nothing else.
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Lined<T> {
     lines: Vec<Line>,
     count: usize,
@@ -144,6 +145,7 @@ pub(crate) fn as_words(bytes: &[u8]) -> Option<&[u32]> {
 }
 
 /// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Memory {
     words: Lined<u64>,
     committed: usize,

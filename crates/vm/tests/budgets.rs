@@ -212,3 +212,37 @@ fn call_that_has_ended_and_owes_is_suspended_and_pays_after_it() {
         assert_eq!((end, used), whole, "{name}");
     }
 }
+
+#[cfg(feature = "profile")]
+#[test]
+fn steps_take_together_what_a_run_takes_and_end_alike() {
+    for (name, body) in ENDS {
+        let bytes = image_of(body);
+        let image = Image::parse(&bytes).expect("just made");
+        let start = || Instance::new_lazy(&image, &config(4096, 32 * 1024)).expect("it fits");
+        let whole = run(&mut start(), &image, 1 << 30);
+        let mut instance = start();
+        let function = image.function("run").expect("exported").index;
+        instance.prepare(&image, function, &[]).expect("idle");
+        let (mut used, mut steps) = (0, 0);
+        let outcome = loop {
+            let before = instance.clone();
+            let (units, outcome) = instance.step(&image);
+            assert_eq!(
+                before.clone().step(&image),
+                (units, outcome),
+                "{name}: a copy does the same"
+            );
+            (used, steps) = (used + units, steps + 1);
+            if let Some(outcome) = outcome {
+                break outcome;
+            }
+        };
+        let ended = match outcome {
+            Outcome::Trap(trap) => Err(trap.kind),
+            _ => Ok(instance.results(&image).collect()),
+        };
+        assert_eq!((ended, used), whole, "{name}");
+        assert!(steps > 1 && instance.owed() == 0, "{name}");
+    }
+}

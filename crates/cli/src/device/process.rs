@@ -672,18 +672,19 @@ impl Running {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }
         let mut wake = self.with_moment(|node, moment| node.poll(moment));
-        if let Some(mesh) = &mut self.mesh
-            && mesh.exchange(self.clock, &mut self.entropy, &mut self.node)?
-        {
-            wake = Wake::Now;
-        }
-        self.transmit()?;
+        // Before it is answered that a machine was installed: who is told so may visit it at once.
         if let Some(pages) = &self.pages {
             pages.update(self.node.node());
         }
         if let Some(coap) = &mut self.coap {
             coap.update(self.node.node());
         }
+        if let Some(mesh) = &mut self.mesh
+            && mesh.exchange(self.clock, &mut self.entropy, &mut self.node)?
+        {
+            wake = Wake::Now;
+        }
+        self.transmit()?;
         if let Some(reaching) = &mut self.reaching {
             reaching.transmit(self.clock.now(), &mut self.node);
         }

@@ -5,8 +5,10 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-
+use tenure_hal::Instant;
+use tenure_node::{Config, Notice};
 use tenure_protocols::plug_in::Registry;
+use tenure_replay::Audience;
 
 use crate::device::process::{recorded_config, show};
 use crate::make::symbols::MachineSymbols;
@@ -32,14 +34,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let path = arguments.record.display().to_string();
     let file = File::open(&arguments.record).with_context(|| path.clone())?;
-    let symbols = MachineSymbols::default();
-    let mut config =
-        |settings: &[u8]| recorded_config(settings, registry).map_err(|error| format!("{error:#}"));
+    let mut spectator = Spectator { registry, symbols: MachineSymbols::default(), output };
     let replayed =
-        tenure_replay::replay(&mut BufReader::new(file), &mut config, &mut |_, notice| {
-            show(notice, &symbols, output);
-        });
-    let replayed = replayed.context(path)?;
+        tenure_replay::replay(&mut BufReader::new(file), &mut spectator).context(path)?;
     let end = match replayed.is_complete {
         true => "and the flash is the same at the end",
         false => "where the record breaks off, as the device was killed or still runs",
@@ -63,4 +60,21 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         }),
     );
     Ok(())
+}
+
+/// Shows the run as it was shown.
+struct Spectator<'a> {
+    registry: Registry,
+    symbols: MachineSymbols,
+    output: &'a Output,
+}
+
+impl Audience for Spectator<'_> {
+    fn config(&mut self, settings: &[u8]) -> Result<Config, String> {
+        recorded_config(settings, self.registry).map_err(|error| format!("{error:#}"))
+    }
+
+    fn show(&mut self, _: Instant, notice: &Notice) {
+        show(notice, &self.symbols, self.output);
+    }
 }

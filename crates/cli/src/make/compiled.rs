@@ -75,7 +75,7 @@ pub(crate) fn compile(wasm: &[u8], kind: CodeKind, folder: &Path) -> anyhow::Res
     fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     let mut image = Vec::new();
     translate(wasm, &host_functions(), &Limits::default(), &mut image)
-        .context("devices don't run this code")?;
+        .context("boards don't run this code")?;
     let image = Image::parse(&image).map_err(|error| anyhow::anyhow!("its image: {error}"))?;
     let mut options =
         Options { entry: ENTRY.into(), stack_bytes: NESTING_BYTES, ..Options::default() };

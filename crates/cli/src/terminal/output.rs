@@ -223,6 +223,11 @@ pub fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// `text` as it stands in a page or a picture (HTML, SVG), between tags.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// JSON in which what could steer a terminal or mislead its reader is escaped: it means the same.
 pub fn printable_json(object: &Value) -> String {
     let mut text = String::new();

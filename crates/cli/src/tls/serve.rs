@@ -21,7 +21,7 @@ use super::files::{self, Authorities};
 use super::report::{Facts, Shown};
 use super::transport;
 use crate::reach::network::{address_of, listener_at};
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, escape};
 use crate::terminal::stop::Stop;
 
 /// Connections at the same time; others wait until one ends.
@@ -418,9 +418,4 @@ fn hear_out(mut stream: TcpStream, stop: &Stop) {
             Err(_) => return,
         }
     }
-}
-
-/// `text` as it stands in a page.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

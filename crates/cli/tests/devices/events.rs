@@ -101,3 +101,43 @@ fn a_device_that_was_recorded_runs_again_without_itself() {
     let refused = user.error(&["replay", "peripherals.toml"]);
     assert!(refused.contains("no record"), "{refused}");
 }
+
+#[test]
+fn fuel_of_a_recorded_run_is_shown_by_function_and_line_and_drawn() {
+    let user = User::new();
+    let mut device = device_with_peripherals(&user, &["--record", "attic.tape"]);
+    user.install(&device, &["climate"]);
+    device.wait_for_log("climate", "15.0 degrees: heater on");
+    user.call(on(&device), &["climate", "show"]);
+    assert_eq!(device.interrupt().code(), Some(0));
+    let package = crate::guests::package("climate");
+    let profile = ["profile", "attic.tape", "--rows", "1000"];
+    let named = [&profile[..], &["--package", &package, "--svg", "attic.svg"]].concat();
+    let shown = user.ok(&named);
+    assert!(shown.starts_with("climate: ") && shown.contains("lib.rs:"), "{shown}");
+    let object = user.json(&named[..named.len() - 2]);
+    assert_eq!(object["machine"], "climate");
+    let sum = |list: &str| -> u64 {
+        let list = object[list].as_array().unwrap();
+        list.iter().map(|one| one["itself"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(object["units"].as_u64().unwrap(), sum("functions"));
+    assert!(sum("lines") > 0 && sum("lines") < sum("functions"));
+    let function = |name: &str| {
+        let functions = object["functions"].as_array().unwrap();
+        let found = functions.iter().find(|one| one["function"] == name);
+        found.unwrap_or_else(|| panic!("no {name}: {functions:?}"))["with_calls"].as_u64().unwrap()
+    };
+    // The handler has what its host calls took.
+    let handler = function("on_temperature");
+    assert!(handler > function("tree_get") + function("publish"), "{object}");
+    let svg = std::fs::read_to_string(user.path("attic.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("<title>on_temperature: "), "{svg}");
+    let unnamed = user.ok(&profile);
+    assert!(unnamed.contains("function ") && !unnamed.contains("on_temperature"), "{unnamed}");
+    let other = crate::guests::package("counter");
+    let refused = user.error(&["profile", "attic.tape", "--package", &other]);
+    assert!(refused.contains("no machine of exactly this build"), "{refused}");
+    let refused = user.error(&["profile", "attic.tape", "--machine", "nobody"]);
+    assert!(refused.contains("no machine nobody"), "{refused}");
+}

@@ -1,5 +1,7 @@
 //! What a database must do to keep a hub's records: the one trait that SQLite and PostgreSQL implement.
 
+use std::borrow::Cow;
+
 use super::sql::{Error, Row, Value};
 
 /// The SQL that an engine speaks beyond what all of them do.
@@ -68,6 +70,11 @@ pub(super) struct Room {
 ///   fails with [`Error::Away`], and nothing is answered as if it were empty.
 pub(super) trait Engine: Send {
     fn dialect(&self) -> Dialect;
+
+    /// A text as it is stored.
+    fn storable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Cow::Borrowed(text)
+    }
 
     /// Runs a statement; returns how many rows it changed.
     fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error>;

@@ -16,6 +16,7 @@ mod server;
 mod text;
 mod values;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -28,8 +29,6 @@ use super::engine::{Begin, Dialect, Engine, Next, Room};
 use super::sql::{Error, Row, Value};
 use client::Client;
 use text::of_postgres;
-
-pub(crate) use text::storable;
 
 pub use server::{LocationError, Server};
 
@@ -364,6 +363,10 @@ fn take_lock(
 impl Engine for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn storable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        text::storable(text)
     }
 
     fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error> {

@@ -14,7 +14,6 @@ use std::fmt;
 use tenure_hub::Failure;
 
 use super::engine::{Begin, Dialect, Engine, Room};
-use super::postgres::storable;
 
 pub(crate) use super::engine::{Next, Words};
 
@@ -130,12 +129,9 @@ impl Connection {
         Statement { connection: self, text }
     }
 
-    /// A text as it is stored: PostgreSQL holds no NUL.
+    /// A text as it is stored.
     pub(super) fn storable<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.dialect() {
-            Dialect::Sqlite => Cow::Borrowed(text),
-            Dialect::Postgres => storable(text),
-        }
+        self.engine.storable(text)
     }
 
     /// Begins a transaction.

@@ -6,23 +6,15 @@
 
 use core::time::Duration;
 
-use tenure_hal::Instant;
 use tenure_mesh::{Context, Handles, Hears, NodeId, Reception};
 
 use super::link::note_heard;
 use super::{Acknowledgment, AcknowledgmentRequest, Babel};
 use crate::forwarding::IN_CROWDS;
-#[cfg(feature = "crowds")]
-use crate::interface::AirFull;
 use crate::interface::{LinkDoubted, LinkFailing};
 
 /// How long a neighbour has to acknowledge.
 const DOUBT_PAUSE: Duration = Duration::from_millis(60);
-/// The same where the air is full, and how long it counts as full.
-#[cfg(feature = "crowds")]
-const DOUBT_PAUSE_IN_FULL_AIR: Duration = Duration::from_millis(240);
-#[cfg(feature = "crowds")]
-const FULL_FOR: Duration = Duration::from_secs(3);
 
 impl Babel {
     /// Asks a neighbour that carries no packets for an acknowledgment, now and then.
@@ -61,18 +53,6 @@ impl Babel {
         }
     }
 
-    /// How long neighbours in doubt have to acknowledge.
-    #[cfg(feature = "crowds")]
-    fn doubt_pause(&self, now: Instant) -> Duration {
-        let is_full = self.full_at.is_some_and(|at| now.since(at) < FULL_FOR);
-        self.shared(if is_full { DOUBT_PAUSE_IN_FULL_AIR } else { DOUBT_PAUSE })
-    }
-
-    #[cfg(not(feature = "crowds"))]
-    fn doubt_pause(&self, _: Instant) -> Duration {
-        DOUBT_PAUSE
-    }
-
     /// Asks all who are in doubt once more, and gives those up that were asked often enough.
     pub(super) fn ask_doubted(&mut self, context: &mut Context<'_, Self>) {
         let now = context.now();
@@ -95,7 +75,7 @@ impl Babel {
             self.renew_cost(neighbour, context);
         }
         if is_any {
-            let pause = self.doubt_pause(now);
+            let pause = if IN_CROWDS { self.shared(DOUBT_PAUSE) } else { DOUBT_PAUSE };
             self.doubts_at = now + pause;
             self.chase_in(pause, context);
         }
@@ -150,12 +130,5 @@ impl Hears<LinkFailing> for Babel {
 impl Hears<LinkDoubted> for Babel {
     fn hear(&mut self, doubted: LinkDoubted, _: &[u8], context: &mut Context<'_, Self>) {
         self.doubt(doubted.neighbour, context);
-    }
-}
-
-#[cfg(feature = "crowds")]
-impl Hears<AirFull> for Babel {
-    fn hear(&mut self, _: AirFull, _: &[u8], context: &mut Context<'_, Self>) {
-        self.full_at = Some(context.now());
     }
 }

@@ -51,8 +51,6 @@ const ASSUMED: u32 = 3;
 const ASSUMED_HEARD: u32 = 2;
 /// A neighbour isn't used of which fewer hellos came: the first may have come by luck.
 const HEARD_MIN: u32 = 2;
-/// A cost stays as it is while the estimate differs by no more than such a part of it.
-const STEADY_PART: u16 = if IN_CROWDS { 2 } else { 5 };
 /// A link that loses more in one direction is none.
 const QUALITY_MIN: u8 = 40;
 
@@ -373,14 +371,13 @@ impl Link {
     }
 
     /// Takes over the estimate as cost if it differs by more than a fifth, and says if it does: each
-    /// change is passed on through the whole network. In crowds by more than a half: where the air is full, hellos are
-    /// lost to others' frames for a while.
+    /// change is passed on through the whole network.
     pub(super) fn renew_cost(&mut self) -> bool {
         let estimate = self.estimate();
         let is_other = match (estimate, self.cost) {
             (INFINITE, INFINITE) => false,
             (INFINITE, _) | (_, INFINITE) => true,
-            (estimate, cost) => estimate.abs_diff(cost) > cost / STEADY_PART,
+            (estimate, cost) => estimate.abs_diff(cost) > cost / 5,
         };
         if is_other {
             self.cost = estimate;

@@ -12,8 +12,7 @@
 //! A next hop is suspected if at least three of the last eight watched datagrams and two fifths of them came no
 //! further; a router that hears so goes around it where it can. It isn't any more once four in a row came further:
 //! of those that had no other way, or of empty ones that are sent through it after a while, which grows each time
-//! that they don't. One that has had no room for four seconds, whatever it was given, is suspected as well. What comes no
-//! further while the air around the watching node is full isn't counted.
+//! that they don't. One that has had no room for four seconds, whatever it was given, is suspected as well.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -184,9 +183,8 @@ impl Watch {
         None
     }
 
-    /// Counts what came no further in time; returns what is to be told of which neighbours. Where the air is full, next
-    /// hops hold datagrams and give some up, so that nothing is counted.
-    pub(super) fn expire(&mut self, now: Instant, is_air_full: bool) -> Vec<Rating> {
+    /// Counts what came no further in time; returns what is to be told of which neighbours.
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<Rating> {
         let mut ratings = Vec::new();
         if !IS_ON {
             return ratings;
@@ -194,11 +192,8 @@ impl Watch {
         for known in &mut self.hops {
             let misses = known.watched.extract_if(.., |watched| watched.until <= now);
             let misses = misses.filter(|watched| watched.is_taken).count();
-            if misses == 0 || is_air_full {
-                continue;
-            }
             (0..misses).for_each(|_| known.note(false));
-            if known.passes_too_little() {
+            if misses > 0 && known.passes_too_little() {
                 // Each time: a router that has forgotten the neighbour since is told anew.
                 ratings.push(known.suspect(now));
             }

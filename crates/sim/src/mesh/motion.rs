@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::scenario::ScenarioError;
 use crate::radio::Spot;
 
 /// Motion of nodes that a file describes.
@@ -45,11 +44,6 @@ pub(super) struct WrongLine {
 impl WrongLine {
     pub(super) fn new(line: usize, what: impl Into<String>) -> Self {
         Self { line, what: what.into() }
-    }
-
-    /// The error of the file of that name.
-    pub(super) fn in_file(self, file: &str) -> ScenarioError {
-        ScenarioError::File { file: file.to_string(), line: Some(self.line), what: self.what }
     }
 }
 

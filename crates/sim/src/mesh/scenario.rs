@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::motion::{Motion, MotionPlan};
+use super::motion::{Motion, MotionPlan, WrongLine};
 use super::wall_map::WallMap;
 use crate::peripherals::PeripheralPlan;
 use crate::radio::{Bursts, RadioPlan, Wall};
@@ -677,7 +677,19 @@ impl std::fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
+impl ScenarioError {
+    /// The error of a line of the file of that name.
+    fn in_file(file: &str, WrongLine { line, what }: WrongLine) -> Self {
+        Self::File { file: file.to_string(), line: Some(line), what }
+    }
+}
+
 impl Scenario {
+    /// Whether any node moves.
+    pub(super) fn moves(&self) -> bool {
+        self.movement.is_some() || self.motion.is_some()
+    }
+
     /// The scenario that `text` describes, which names no other file.
     ///
     /// # Errors
@@ -712,11 +724,11 @@ impl Scenario {
         };
         if let Some(MotionPlan { file, format }) = &scenario.motion {
             let motion = Motion::parse(&read(file)?, *format);
-            scenario.files.motion = motion.map_err(|wrong| wrong.in_file(file))?;
+            scenario.files.motion = motion.map_err(|wrong| ScenarioError::in_file(file, wrong))?;
         }
         if let Some(WallMap { file }) = &scenario.wall_map {
             let walls = WallMap::parse(&read(file)?);
-            scenario.files.walls = walls.map_err(|wrong| wrong.in_file(file))?;
+            scenario.files.walls = walls.map_err(|wrong| ScenarioError::in_file(file, wrong))?;
         }
         scenario.check()?;
         Ok(scenario)

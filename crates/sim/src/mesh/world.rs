@@ -239,7 +239,7 @@ impl World {
         for (index, traffic) in self.scenario.traffic.iter().enumerate() {
             self.agenda.plan(micros(traffic.from_s), Event::Traffic(index as u32));
         }
-        if self.moves() {
+        if self.scenario.moves() {
             self.agenda.plan(STEP_US, Event::Step);
         }
         if let Some(replayer) = &self.scenario.replayer {
@@ -834,7 +834,7 @@ impl World {
         if from == to || !is_on(from) || !is_on(to) {
             return;
         }
-        let is_watched = self.moves() && self.seats.len() <= WATCHED_NODES_MAX;
+        let is_watched = self.scenario.moves() && self.seats.len() <= WATCHED_NODES_MAX;
         if is_watched && !self.medium.is_connected(from, to) {
             self.metrics.sent_while_parted += 1;
         }
@@ -862,11 +862,6 @@ impl World {
 
     fn bare(&mut self, number: u32) -> Option<&mut Participant> {
         self.seats[number as usize].occupant.as_mut()?.bare()
-    }
-
-    /// Whether any node moves.
-    fn moves(&self) -> bool {
-        self.scenario.movement.is_some() || self.scenario.motion.is_some()
     }
 
     fn step(&mut self) {

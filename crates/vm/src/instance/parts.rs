@@ -11,6 +11,7 @@ use crate::{
     memory::{Memory, Unavailable},
 };
 
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Parts {
     pub(crate) position: Position,
     pub(crate) stack: Stack,

@@ -10,6 +10,7 @@ use crate::{
 };
 
 #[derive(Default)]
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Segments {
     /// Bit sets of those that were dropped.
     data: Vec<u32>,

@@ -14,6 +14,7 @@ use crate::{image::FunctionEntry, memory::Lined};
 /// Bytes of a slot.
 const SLOT_BYTES: usize = 8;
 
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Stack {
     slots: Lined<u64>,
     globals: usize,

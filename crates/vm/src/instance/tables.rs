@@ -9,6 +9,7 @@ use crate::{
     memory::Lined,
 };
 
+#[cfg_attr(feature = "profile", derive(Clone))]
 pub(crate) struct Tables(Vec<Lined<u32>>);
 
 impl Tables {

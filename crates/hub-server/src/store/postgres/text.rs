@@ -21,7 +21,7 @@ pub(super) fn of_postgres(text: &str) -> String {
 }
 
 /// A text as it is stored: without the one character that PostgreSQL can't hold.
-pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', NUL_SIGN)) } else { Cow::Borrowed(text) }
 }
 

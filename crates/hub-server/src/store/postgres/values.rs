@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use super::storable;
+use super::text::storable;
 use crate::store::sql::{Columns, Error, Value};
 
 type Fault = Box<dyn std::error::Error + Sync + Send>;
