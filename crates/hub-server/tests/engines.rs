@@ -176,17 +176,6 @@ fn records_come_in_the_order_of_their_bytes(place: &Place) {
 }
 
 #[test]
-fn second_process_is_refused_a_folder_while_the_first_one_runs() {
-    let place = Place::in_a_folder();
-    let first = Database::open(place.location()).unwrap();
-    let refused = Database::open(place.location()).map(drop).unwrap_err().to_string();
-    assert!(refused.contains("another process"), "{refused}");
-    Database::read(place.location()).unwrap();
-    drop(first);
-    Database::open(place.location()).unwrap();
-}
-
-#[test]
 fn hubs_share_a_server_and_nobody_moves_its_records_meanwhile() {
     let Some(place) = Place::on_a_server() else { return };
     let [first, second] = [(); 2].map(|()| Database::open(place.location()).unwrap());

@@ -294,7 +294,7 @@ impl<S: Storage> Hub<S> {
             return;
         }
         self.ticked_at = Some(moment.now);
-        // What is due by the clock counts by itself: another hub that does it, too, may take it back.
+        // A batch of its own: another hub that does the same may be in the way of it, and of nothing else then.
         self.commit(moment);
         let ticked = self.follow().and_then(|()| self.storage.tick(moment.unix_time.seconds));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {

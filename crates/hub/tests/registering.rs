@@ -39,9 +39,9 @@ struct Faulty {
     /// The devices that their owner has revoked.
     revoked: Vec<Name>,
     ticks: usize,
-    /// What stands there of each device, where other hubs write there, too.
+    /// The devices as they stand there, where other hubs write there, too.
     shared: Option<BTreeMap<Name, Kept>>,
-    /// What they changed since that was asked last.
+    /// Those that they changed since that was asked last.
     changes: Changes,
     deleted: Vec<Name>,
     /// How many commits more another hub is in the way of.

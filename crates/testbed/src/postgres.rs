@@ -211,7 +211,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
             if std::thread::panicking() {
-                // What stands still doesn't end.
+                // A server that stands still does not end.
                 self.thaw();
             }
             drop(keeper.stdin.take());

@@ -158,7 +158,7 @@ impl Database {
         self.is_away
     }
 
-    /// What is heard of other hubs; and the database's time is this process's.
+    /// The news of other hubs; and the database's time is this process's.
     ///
     /// # Errors
     /// The database fails.

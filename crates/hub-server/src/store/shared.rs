@@ -1,5 +1,5 @@
-//! What several processes that run one hub on one database know of each other: who does what is to be done once, which
-//! devices others changed, and what time it is.
+//! The knowledge that several processes which run one hub on one database have of each other: who does what is to be done
+//! once, which devices others changed, and what time it is.
 //!
 //! Invariants:
 //! - What is done once is done in the transaction that renews the lease for it. A process that stood still loses its
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::sql::{self, Connection, Next, OptionalExtension as _, params};
 
-/// What is due by the clock: steps of rollouts, and what is to be forgotten.
+/// The lease for what is due by the clock: steps of rollouts, and what is to be forgotten.
 pub(crate) const CLOCK: &str = "clock";
 /// How long a process may be without the others' changes before it reads all devices instead.
 const FOLLOWED: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ struct Followed {
 /// Devices with their records as they are stored; none for one that is gone.
 pub(crate) type Rows = Vec<(String, Option<Vec<u8>>)>;
 
-/// What a process hears of the others.
+/// The news that a process has of the others.
 pub(crate) struct Heard {
     /// Whether these are all devices that there are.
     pub(crate) are_all: bool,

@@ -19,7 +19,7 @@ use crate::store::sql::{Error, Value};
 
 /// A connection; it ends when this is dropped.
 pub(super) struct Client {
-    // What runs the connection while an answer is waited for; nothing runs between.
+    // It runs the connection while an answer is waited for; between answers nothing runs.
     runtime: Runtime,
     client: tokio_postgres::Client,
     patience: Duration,
