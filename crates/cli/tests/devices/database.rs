@@ -54,6 +54,8 @@ fn device_goes_on_with_another_process_of_its_hub_when_one_is_killed_and_nothing
         user.ok(&[&handed_in[..], &["--hub", &hub.address]].concat());
         let address = hub.address.clone();
         hub.kill();
+        // People name both, and the other one answers.
+        user.ok(&["list", "--all", "--hub", &at]);
         device.wait_for_event("registered");
         let counted = user.call(("--hub", &hubs[0]), &["counter@attic", "add"]);
         assert_eq!(counted, round.to_string());
