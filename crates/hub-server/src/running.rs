@@ -2,9 +2,9 @@
 
 pub(crate) mod live_logs;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tenure_hub::Fullness;
 
@@ -27,6 +27,8 @@ struct Shared {
     pages_max: AtomicU32,
     /// How full the hub's tables are.
     fullness: Mutex<Vec<Fullness>>,
+    /// How far this computer's clock is corrected, in milliseconds: all hubs on one database have its time.
+    clock_correction_ms: AtomicI64,
 }
 
 /// Since when the hub has heard without a gap, and when it did last: seconds since 1970 UTC.
@@ -51,6 +53,21 @@ impl Running {
     /// The logs that are watched.
     pub(crate) fn logs(&self) -> &LiveLogs {
         &self.0.logs
+    }
+
+    /// The wall clock of the hub, in seconds since 1970 UTC: this computer's, corrected by that of a database which other
+    /// hubs may share.
+    pub fn unix_s(&self) -> u64 {
+        let here_ms = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as u64);
+        here_ms.saturating_add_signed(self.clock_correction_ms()) / 1_000
+    }
+
+    pub(crate) fn clock_correction_ms(&self) -> i64 {
+        self.0.clock_correction_ms.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn correct_clock(&self, correction_ms: i64) {
+        self.0.clock_correction_ms.store(correction_ms, Ordering::Relaxed);
     }
 
     /// Says that the hub hears its devices now, which it does every few seconds at least. After a gap, or a jump of the

@@ -14,6 +14,7 @@ mod migrations;
 mod moving;
 mod postgres;
 mod served;
+pub(crate) mod shared;
 pub(crate) mod space;
 pub(crate) mod sql;
 mod sqlite;

@@ -30,7 +30,6 @@ mod router;
 mod state;
 
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::OriginalUri;
 use http::request;
@@ -87,7 +86,7 @@ pub(crate) fn path_of(parts: &request::Parts) -> &str {
     }
 }
 
-/// The wall clock, in seconds since 1970 UTC.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The hub's wall clock, in seconds since 1970 UTC.
+pub(crate) fn now(hub: &HubState) -> u64 {
+    hub.running().unix_s()
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
-use tenure_hub::{Accepted, Kept, Storage};
+use tenure_hub::{Accepted, Changes, Failure, Kept, Storage, Stored};
 use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
 use tenure_testbed::{Cluster, wait_until};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
@@ -42,7 +42,6 @@ on_each_engine! {
     write_that_fails_takes_the_whole_batch_back_and_the_next_one_counts
     process_that_is_killed_while_it_writes_loses_nothing_acknowledged
     records_come_in_the_order_of_their_bytes
-    second_process_is_refused_while_the_first_one_runs
     audit_log_shows_where_it_was_changed
     database_of_another_program_or_a_newer_version_is_refused_and_left_alone
     reader_changes_nothing
@@ -176,13 +175,18 @@ fn records_come_in_the_order_of_their_bytes(place: &Place) {
     assert_eq!(names(&mut database), ["a-z", "a10", "a2", "b", "b-1", "b1"]);
 }
 
-fn second_process_is_refused_while_the_first_one_runs(place: &Place) {
-    let first = Database::open(place.location()).unwrap();
-    let refused = Database::open(place.location()).map(drop).unwrap_err().to_string();
-    assert!(refused.contains("another process"), "{refused}");
-    Database::read(place.location()).unwrap();
-    drop(first);
-    Database::open(place.location()).unwrap();
+#[test]
+fn hubs_share_a_server_and_nobody_moves_its_records_meanwhile() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [first, second] = [(); 2].map(|()| Database::open(place.location()).unwrap());
+    for hubs in [vec![first], vec![second]] {
+        let refused = Database::retire(&place.location()).unwrap_err().to_string();
+        assert!(refused.contains("another process runs the hub"), "{refused}");
+        drop(hubs);
+    }
+    Database::retire(&place.location()).unwrap();
+    let moved = Database::open(place.location()).map(drop);
+    assert!(matches!(moved, Err(DatabaseError::Moved)));
 }
 
 fn audit_log_shows_where_it_was_changed(place: &Place) {
@@ -256,32 +260,192 @@ fn server_that_is_killed_is_away_until_it_is_back_and_nothing_acknowledged_is_lo
     assert_eq!(hub.verify_audit().unwrap().unwrap().unwrap().number, 1);
 }
 
-#[test]
-fn hub_that_lost_its_connection_writes_nothing_once_another_one_runs() {
-    let Some(place) = Place::on_a_server() else { return };
-    let Place::Server { cluster, database } = &place else { unreachable!("a place on a server") };
-    let mut first = Database::open(place.location()).unwrap();
-    assert!(put(&mut first, "attic", 1));
-    first.commit().unwrap();
+/// Ends all connections of hubs to a database, as the server does with those of a process that stands still in a
+/// transaction.
+fn cut(place: &Place) {
+    let Place::Server { cluster, database } = place else { unreachable!("a place on a server") };
     let cut = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' \
          AND application_name = 'tenure hub'"
     );
     cluster.sql("postgres", &cut);
-    let mut second = Database::open(place.location()).unwrap();
-    assert!(put(&mut second, "attic", 2));
-    second.commit().unwrap();
-    for _ in 0..3 {
-        assert!(!put(&mut first, "attic", 3), "it lost the lock with its connection");
-        first.commit().unwrap_err();
+}
+
+/// A rollout that is under way, and over at [`NOW`].
+fn begin_rollout(place: &Place) {
+    for statement in [
+        format!(
+            "INSERT INTO rollouts (who, machine, package_digest, version, plan, signature, state, reason, stages, stage, \
+             soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s) VALUES \
+             ('w', 'm', 'p', '1.0.0', '', '', 'running', '', '[1]', 0, 1, 0, 0, 'pause', 0, {NOW})"
+        ),
+        "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
+         SELECT max(id), 0, 'attic', 'waiting', '', 0, 0 FROM rollouts"
+            .to_string(),
+    ] {
+        place.write_by_hand(&statement);
     }
-    assert_eq!(sequences(&mut second), [("attic".to_string(), 2)]);
-    drop(second);
+}
+
+/// Does what is due by the clock at that time; whether the hub did anything, and whether that counts.
+fn tick(hub: &mut Database, unix_s: u64) -> (bool, bool) {
+    let did = hub.tick(unix_s).unwrap();
+    (did, hub.commit().is_ok())
+}
+
+/// The same of a hub that lost its connection; whether it did anything.
+fn tick_once_there(hub: &mut Database, unix_s: u64) -> bool {
     wait_until(|| {
-        put(&mut first, "attic", 4);
-        first.commit()
+        let did = hub.tick(unix_s);
+        let counts = hub.commit();
+        did.and_then(|did| counts.map(|()| did))
+    })
+}
+
+#[test]
+fn what_is_due_is_done_by_one_hub_and_once_and_by_another_when_that_one_is_gone_or_stands_still() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [mut first, mut second] = [(); 2].map(|()| Database::open(place.location()).unwrap());
+    begin_rollout(&place);
+    let number = || place.rows("SELECT number FROM leases");
+    let states = || place.rows("SELECT state FROM rollouts ORDER BY id");
+    let ended = || place.rows("SELECT count(*) FROM audit WHERE action LIKE 'rollout%'");
+    let expire = || place.write_by_hand("UPDATE leases SET ends_at = 'epoch'");
+    assert_eq!(tick(&mut first, NOW - 1), (true, true));
+    assert_eq!(tick(&mut second, NOW), (false, true), "the first one does it");
+    assert_eq!(
+        (number(), states(), ended()),
+        (vec!["1".into()], vec!["running".into()], vec!["0".into()])
+    );
+
+    // The first one stands still in the middle of a step, until the server ends its connection.
+    assert!(first.tick(NOW).unwrap());
+    cut(&place);
+    expire();
+    assert!(tick_once_there(&mut second, NOW - 1), "it has its turn");
+    first.commit().unwrap_err();
+    assert_eq!(
+        (number(), states(), ended()),
+        (vec!["2".into()], vec!["running".into()], vec!["0".into()])
+    );
+    assert!(!tick_once_there(&mut first, NOW), "it lost its turn");
+    assert_eq!(tick(&mut second, NOW), (true, true));
+    assert_eq!((states(), ended()), (vec!["ended".into()], vec!["1".into()]));
+
+    // A holder that is killed is followed once its time is over.
+    begin_rollout(&place);
+    std::mem::forget(second);
+    assert_eq!(tick(&mut first, NOW), (false, true));
+    expire();
+    assert_eq!(tick(&mut first, NOW), (true, true));
+    assert_eq!((number(), ended()), (vec!["3".into()], vec!["2".into()]));
+
+    // One that ends gives it back.
+    begin_rollout(&place);
+    drop(first);
+    let mut third = Database::open(place.location()).unwrap();
+    assert_eq!(tick(&mut third, NOW), (true, true));
+    assert_eq!((number(), ended()), (vec!["4".into()], vec!["3".into()]));
+}
+
+#[test]
+fn step_that_two_hubs_take_at_once_counts_once() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [mut first, mut second] = [(); 2].map(|()| Database::open(place.location()).unwrap());
+    begin_rollout(&place);
+    for hub in [&mut first, &mut second] {
+        assert!(hub.tick(NOW - 1).is_ok());
+        hub.commit().unwrap();
+    }
+    // The lease of the first one is over while it is in the middle of a step.
+    place.write_by_hand("UPDATE leases SET ends_at = 'epoch'");
+    assert!(first.tick(NOW).unwrap());
+    let step = std::thread::spawn(move || {
+        let did = second.tick(NOW);
+        (did, second.commit())
     });
-    assert_eq!(sequences(&mut first), [("attic".to_string(), 4)]);
+    // The second one waits for the row of the lease, for half a second at most.
+    wait_until(|| {
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+             AND datname = current_database()";
+        let is_so = step.is_finished() || place.rows(waits) == ["1"];
+        if is_so { Ok(()) } else { Err("nobody waits") }
+    });
+    first.commit().unwrap();
+    let (did, counts) = step.join().unwrap();
+    assert!(!did.is_ok_and(|did| did) || counts.is_err(), "one of both");
+    assert_eq!(place.rows("SELECT state FROM rollouts"), ["ended"]);
+    assert_eq!(place.rows("SELECT count(*) FROM audit WHERE action LIKE 'rollout%'"), ["1"]);
+}
+
+/// The changes of other hubs: whether they are all devices, and each name with its number.
+fn changes(hub: &mut Database) -> (bool, Vec<(String, Option<u64>)>) {
+    let Changes { are_all, devices } = hub.changes().unwrap();
+    let sequence = |kept: Kept| tenure_directory::open_whenever(&kept.record).unwrap().sequence;
+    let mut devices: Vec<_> =
+        devices.into_iter().map(|(name, kept)| (name.to_string(), kept.map(sequence))).collect();
+    devices.sort();
+    (are_all, devices)
+}
+
+#[test]
+fn what_one_hub_writes_the_others_hear_of_in_whatever_order_transactions_end() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [mut first, mut second, mut third] =
+        [(); 3].map(|()| Database::open(place.location()).unwrap());
+    assert!(put(&mut first, "attic", 1));
+    first.commit().unwrap();
+    let name = |name: &str, sequence| (name.to_string(), sequence);
+    assert_eq!(changes(&mut third), (true, vec![name("attic", Some(1))]), "all, at first");
+    assert_eq!(changes(&mut third), (false, vec![]));
+    // The transaction that began first ends last.
+    assert!(put(&mut first, "attic", 2));
+    assert!(put(&mut second, "barn", 1));
+    second.commit().unwrap();
+    assert_eq!(changes(&mut third), (false, vec![name("barn", Some(1))]));
+    first.commit().unwrap();
+    let (are_all, heard) = changes(&mut third);
+    assert!(!are_all && heard.contains(&name("attic", Some(2))), "{heard:?}");
+    // Those of a hub's own aren't told.
+    changes(&mut second);
+    assert!(put(&mut second, "cellar", 1));
+    second.commit().unwrap();
+    assert_eq!(changes(&mut second).1, []);
+    second.delete(&"barn".parse().unwrap()).unwrap();
+    second.commit().unwrap();
+    let (_, heard) = changes(&mut third);
+    assert!(heard.contains(&name("barn", None)) && heard.contains(&name("cellar", Some(1))));
+    // One that lost its connection may have missed some.
+    cut(&place);
+    let heard = wait_until(|| match third.changes() {
+        Ok(Changes { are_all: true, devices }) => Ok(devices.len()),
+        Ok(_) => Err("the connection is still there".to_string()),
+        Err(error) => Err(error.to_string()),
+    });
+    assert_eq!(heard, 2);
+}
+
+#[test]
+fn two_hubs_that_hear_a_device_at_once_keep_its_newest_record_and_the_other_is_told_to_try_again() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [mut first, mut second] = [(); 2].map(|()| Database::open(place.location()).unwrap());
+    assert!(put(&mut first, "attic", 1));
+    first.commit().unwrap();
+    let attic = "attic".parse().unwrap();
+    let sequence = |stored: Stored| match stored {
+        Stored::Now(Some(kept)) => tenure_directory::open_whenever(&kept.record).unwrap().sequence,
+        other => panic!("{other:?}"),
+    };
+    // Both look at the same record before they write theirs.
+    assert_eq!(sequence(first.stored(&attic).unwrap()), 1);
+    assert_eq!(sequence(second.stored(&attic).unwrap()), 1);
+    assert!(put(&mut first, "attic", 3));
+    first.commit().unwrap();
+    let written = put(&mut second, "attic", 2);
+    let error = second.commit().unwrap_err();
+    assert!(!written && error.failure == Failure::Conflict, "{error:?}");
+    assert_eq!(sequence(second.stored(&attic).unwrap()), 3);
+    second.commit().unwrap();
 }
 
 #[test]

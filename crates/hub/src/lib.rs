@@ -10,6 +10,7 @@
 //!   expired long ago makes room.
 //! - Whoever has a device that is listed comes before strangers: none of these ends its session.
 //! - What comes in a session comes before handshakes, which wait at the door.
+//! - Where hubs share a storage, what stands there decides over a record, and not what this one remembers of it.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -26,7 +27,7 @@ mod listed;
 mod ranks;
 mod storage;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -46,12 +47,15 @@ use tenure_wire::{Address, MachineId, Name, PublicKey};
 pub use crate::config::Config;
 pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
-pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
+pub use crate::storage::{
+    Accepted, Changes, Failure, Kept, ServiceCall, Storage, StorageError, Stored,
+};
 pub use tenure_rpc::Fullness;
 
 use crate::admission::Pace;
 use crate::door::{Door, Turn};
 use crate::listed::Listed;
+use crate::storage::LATER;
 
 /// The most bytes that one machine takes in a listing.
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
@@ -63,8 +67,8 @@ const SWEEP_EVERY_S: u64 = 60 * 60;
 const SWEEP_FULL_EVERY_S: u64 = 10;
 /// How often the storage does what is due by the clock.
 const TICK_EVERY: Duration = Duration::from_secs(2);
-/// The answer to a device whose record waits for a storage that is away.
-const LATER: NoResult = NoResult::Deferred { again_in: Duration::from_secs(5) };
+/// How often a batch is tried whose commits other hubs are in the way of, before its callers are told to come again.
+const COMMITS_MAX: usize = 4;
 /// How often it says at most that a table was full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 /// The tables that it may say that of: its sessions', the door and the directory.
@@ -135,14 +139,26 @@ pub struct Hub<S> {
     full_told: ([u64; TABLES], Option<Instant>),
 }
 
-/// A reply that is sent after the commit.
+/// A call whose reply is sent after the commit.
 struct Held {
     handle: IncomingCallHandle,
+    call: Call,
+    reply: Reply,
+}
+
+/// A call to the hub's machine.
+struct Call {
+    peer: PublicKey,
+    from: Address,
+    function: String,
+    parameter: Vec<u8>,
+}
+
+/// A reply that depends on the commit.
+struct Reply {
     result: Result<Option<Vec<u8>>, NoResult>,
-    /// The reply if the commit fails.
+    /// The reply if the storage refuses.
     otherwise: Result<Option<Vec<u8>>, NoResult>,
-    /// The same if it fails because the storage is away.
-    if_away: NoResult,
     notice: Option<Notice>,
 }
 
@@ -151,12 +167,7 @@ enum Answer {
     /// At once.
     Now(Result<Option<Vec<u8>>, NoResult>),
     /// After the commit.
-    Held {
-        result: Result<Option<Vec<u8>>, NoResult>,
-        otherwise: Result<Option<Vec<u8>>, NoResult>,
-        if_away: NoResult,
-        notice: Option<Notice>,
-    },
+    Held(Reply),
 }
 
 /// Why a record isn't listed.
@@ -254,7 +265,7 @@ impl<S: Storage> Hub<S> {
         }
         self.attend_to_sessions(moment);
         self.tick(moment);
-        self.commit(moment.now);
+        self.commit(moment);
         self.tell_full(moment.now);
     }
 
@@ -283,7 +294,9 @@ impl<S: Storage> Hub<S> {
             return;
         }
         self.ticked_at = Some(moment.now);
-        let ticked = self.storage.tick(moment.unix_time.seconds);
+        // A batch of its own: another hub that does the same may be in the way of it, and of nothing else then.
+        self.commit(moment);
+        let ticked = self.follow().and_then(|()| self.storage.tick(moment.unix_time.seconds));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
             Ok((wrote, gone)) => {
                 self.is_dirty |= wrote || !gone.is_empty();
@@ -297,6 +310,53 @@ impl<S: Storage> Hub<S> {
                 self.notify(Notice::NotStored { reason: error.reason });
             }
         }
+    }
+
+    /// Takes over what other hubs on the same storage changed.
+    fn follow(&mut self) -> Result<(), StorageError> {
+        let Changes { are_all, devices } = self.storage.changes()?;
+        if are_all {
+            let known: BTreeSet<&Name> = devices.iter().map(|(name, _)| name).collect();
+            let entries = self.listed.table().entries();
+            let names = entries.map(|entry| &entry.record.enrolment.device);
+            let gone: Vec<Name> = names.filter(|name| !known.contains(name)).cloned().collect();
+            gone.iter().for_each(|name| self.take_over(name, None));
+        }
+        for (name, kept) in devices {
+            self.take_over(&name, kept);
+        }
+        Ok(())
+    }
+
+    /// Has a device in the table as it stands in the storage: as others left it there.
+    fn take_over(&mut self, device: &Name, kept: Option<Kept>) {
+        let known = self.listed.device(device);
+        let is_same = match (known, &kept) {
+            (Some(entry), Some(kept)) => {
+                entry.signed == kept.record && entry.seen_at == kept.seen_at
+            }
+            (known, kept) => known.is_none() && kept.is_none(),
+        };
+        if is_same {
+            return;
+        }
+        self.favour(device, false);
+        let restored = kept.map(|kept| self.listed.restore(kept.record, kept.seen_at));
+        // A record that can't be read any more is one of a device that will register again.
+        if !matches!(restored, Some(Ok(()))) {
+            self.listed.forget(device);
+        }
+        self.favour(device, true);
+    }
+
+    /// Looks up a device in a storage that others write to as well.
+    fn refresh(&mut self, device: &Name) -> Result<(), Unlisted> {
+        let stored = self.storage.stored(device);
+        self.is_dirty |= !matches!(stored, Ok(Stored::AsPut));
+        if let Stored::Now(kept) = stored.map_err(|error| self.not_stored(error))? {
+            self.take_over(device, kept);
+        }
+        Ok(())
     }
 
     /// How full the tables are that devices and others fill.
@@ -333,66 +393,80 @@ impl<S: Storage> Hub<S> {
             else {
                 continue;
             };
-            let parameter = parameter.unwrap_or_default();
-            let answer = if to == self.machine {
-                self.serve(moment, &peer, from, &function, &parameter)
+            if to == self.machine {
+                let parameter = parameter.unwrap_or_default();
+                self.take_call(moment, handle, Call { peer, from, function, parameter });
             } else {
-                Answer::Now(Err(NoResult::NoSuchMachine))
-            };
-            match answer {
-                Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
-                Answer::Held { result, otherwise, if_away, notice } => {
-                    self.held.push(Held { handle, result, otherwise, if_away, notice });
-                }
+                self.endpoint.reply(moment.now, handle, Err(NoResult::NoSuchMachine));
             }
         }
     }
 
-    /// Makes safe what was written, and sends the replies that wait for it. If that fails, the table
-    /// is as it was before, and the callers are told.
-    fn commit(&mut self, now: Instant) {
-        if self.held.is_empty() && !core::mem::take(&mut self.is_dirty) {
-            return;
+    fn take_call(&mut self, moment: &Moment<'_>, handle: IncomingCallHandle, call: Call) {
+        match self.serve(moment, &call) {
+            Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
+            Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
         }
-        self.is_dirty = false;
-        let failed = self.storage.commit().err();
-        let undo = core::mem::take(&mut self.undo);
-        if let Some(error) = &failed {
-            self.notify(Notice::NotStored { reason: error.reason.clone() });
-            for (device, before) in undo.into_iter().rev() {
-                self.favour(&device, false);
-                match before {
-                    Some(entry) => self.listed.put(entry.record, entry.signed, entry.seen_at),
-                    None => self.listed.forget(&device),
-                }
-                self.favour(&device, true);
+    }
+
+    /// Makes safe what was written, and sends the replies that wait for it. If that fails, the table is as it was before,
+    /// and the callers are told; where another hub was in the way, all of it is tried again first.
+    fn commit(&mut self, moment: &Moment<'_>) {
+        for tried in 1..=COMMITS_MAX {
+            if self.held.is_empty() && !self.is_dirty {
+                return;
+            }
+            self.is_dirty = false;
+            let failed = self.storage.commit().err();
+            let undo = core::mem::take(&mut self.undo);
+            let Some(error) = failed else { return self.settle(moment.now, None) };
+            self.take_back(undo);
+            if error.failure != Failure::Conflict || tried == COMMITS_MAX {
+                self.notify(Notice::NotStored { reason: error.reason });
+                return self.settle(moment.now, Some(error.failure));
+            }
+            for Held { handle, call, .. } in core::mem::take(&mut self.held) {
+                self.take_call(moment, handle, call);
             }
         }
-        for held in core::mem::take(&mut self.held) {
-            let result = match &failed {
+    }
+
+    /// Has the devices in the table as they were before a commit that failed.
+    fn take_back(&mut self, undo: Vec<(Name, Option<Entry>)>) {
+        for (device, before) in undo.into_iter().rev() {
+            self.favour(&device, false);
+            match before {
+                Some(entry) => self.listed.put(entry.record, entry.signed, entry.seen_at),
+                None => self.listed.forget(&device),
+            }
+            self.favour(&device, true);
+        }
+    }
+
+    /// Sends the replies that waited for a commit, which may have failed.
+    fn settle(&mut self, now: Instant, failed: Option<Failure>) {
+        for Held { handle, call, reply } in core::mem::take(&mut self.held) {
+            // A record that was kept all the same does no harm.
+            let is_registration = call.function == function::REGISTER;
+            let result = match failed {
                 None => {
-                    held.notice.into_iter().for_each(|notice| self.notify(notice));
-                    held.result
+                    reply.notice.into_iter().for_each(|notice| self.notify(notice));
+                    reply.result
                 }
-                // A storage that went away may have kept it all the same.
-                Some(error) if error.is_away => Err(held.if_away),
-                Some(_) => held.otherwise,
+                Some(Failure::Refused) => reply.otherwise,
+                Some(_) if is_registration => Err(LATER),
+                Some(Failure::Unsure) => Err(NoResult::OutcomeUnknown),
+                Some(Failure::Away | Failure::Conflict) => self.storage.unkept(),
             };
-            self.endpoint.reply(now, held.handle, result);
+            self.endpoint.reply(now, handle, result);
         }
     }
 
-    fn serve(
-        &mut self,
-        moment: &Moment<'_>,
-        peer: &PublicKey,
-        from: Address,
-        name: &str,
-        parameter: &[u8],
-    ) -> Answer {
+    fn serve(&mut self, moment: &Moment<'_>, call: &Call) -> Answer {
         let unix_s = moment.unix_time.seconds;
-        match name {
-            function::REGISTER => self.serve_registration(moment, peer, from, parameter),
+        let Call { peer, from, function, parameter } = call;
+        match function.as_str() {
+            function::REGISTER => self.serve_registration(moment, peer, from.clone(), parameter),
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
                 let found = self.listed.find_for(peer, &query, unix_s);
                 found.map(|entry| encode(&entry.found()))
@@ -409,10 +483,7 @@ impl<S: Storage> Hub<S> {
                 self.is_dirty = true;
                 match self.storage.call(&call) {
                     Err(declined) => Answer::Now(Err(declined)),
-                    result => {
-                        let if_away = NoResult::OutcomeUnknown;
-                        Answer::Held { result, otherwise, if_away, notice: None }
-                    }
+                    result => Answer::Held(Reply { result, otherwise, notice: None }),
                 }
             }
         }
@@ -430,13 +501,16 @@ impl<S: Storage> Hub<S> {
         match self.register(moment, peer, from.clone(), parameter) {
             Ok(notice) => {
                 let otherwise = reply(Some(Refusal::Full));
-                Answer::Held { result: reply(None), otherwise, if_away: LATER, notice }
+                Answer::Held(Reply { result: reply(None), otherwise, notice })
             }
             Err(Unlisted::Refused(refusal)) => {
                 self.notify(Notice::Refused { refusal, address: from });
                 Answer::Now(reply(Some(refusal)))
             }
-            Err(Unlisted::Later) => Answer::Now(Err(LATER)),
+            // The commit fails as well, and shows whether it may be tried again at once.
+            Err(Unlisted::Later) => {
+                Answer::Held(Reply { result: Err(LATER), otherwise: Err(LATER), notice: None })
+            }
         }
     }
 
@@ -455,6 +529,8 @@ impl<S: Storage> Hub<S> {
         if record.device_machine != *peer {
             return Err(Refusal::Sender.into());
         }
+        let device = record.enrolment.device.clone();
+        self.refresh(&device)?;
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
             return Err(Refusal::Revoked.into());
         }
@@ -462,7 +538,6 @@ impl<S: Storage> Hub<S> {
         let is_new = self.listed.table().assess(&record).inspect_err(|refusal| {
             self.devices_full += u64::from(*refusal == Refusal::Full);
         })?;
-        let device = record.enrolment.device.clone();
         let before = self.listed.device(&device).cloned();
         let kept = Kept { record: signed, seen_at: from };
         if is_new {
@@ -506,6 +581,12 @@ impl<S: Storage> Hub<S> {
         let over_before_unix_s = unix_s.saturating_sub(self.config.forget_after_s);
         for entry in self.listed.ended_before(over_before_unix_s) {
             let name = entry.record.enrolment.device.clone();
+            self.refresh(&name)?;
+            let known = self.listed.device(&name);
+            if known.is_none_or(|known| known.record.expires_unix_s >= over_before_unix_s) {
+                // Another hub heard of it since, or forgot it.
+                continue;
+            }
             self.is_dirty = true;
             self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
             self.favour(&name, false);
@@ -543,8 +624,17 @@ impl<S: Storage> Hub<S> {
 
     /// Says that the storage failed; the device is told that the hub is full, or to try again.
     fn not_stored(&mut self, error: StorageError) -> Unlisted {
-        self.notify(Notice::NotStored { reason: error.reason });
-        if error.is_away { Unlisted::Later } else { Refusal::Full.into() }
+        match error.failure {
+            Failure::Conflict => Unlisted::Later,
+            Failure::Away | Failure::Unsure => {
+                self.notify(Notice::NotStored { reason: error.reason });
+                Unlisted::Later
+            }
+            Failure::Refused => {
+                self.notify(Notice::NotStored { reason: error.reason });
+                Refusal::Full.into()
+            }
+        }
     }
 
     fn notify(&mut self, notice: Notice) {
@@ -560,9 +650,14 @@ fn take_up_seed(storage: &mut impl Storage, entropy: &mut dyn Entropy) -> Result
         return Ok(Seed::from_bytes(&bytes));
     }
     let seed = Seed::generate(entropy).map_err(|_| OpenError::Entropy)?;
-    storage.set_seed(seed.as_bytes())?;
-    storage.commit()?;
-    Ok(seed)
+    let stored = storage.set_seed(seed.as_bytes());
+    // After a write that failed it fails, too, and has the storage begin anew.
+    let committed = storage.commit();
+    match stored.and(committed) {
+        Ok(()) => Ok(seed),
+        // Another hub on the same storage may have been faster: its keys are the fleet's.
+        Err(error) => storage.seed()?.map(|bytes| Seed::from_bytes(&bytes)).ok_or(error.into()),
+    }
 }
 
 fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Result<T, NoResult> {

@@ -3,11 +3,15 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, SignedRecord};
 use tenure_wire::{Address, Name, PublicKey};
+
+/// The answer to whoever waits for a storage that is away.
+pub(crate) const LATER: NoResult = NoResult::Deferred { again_in: Duration::from_secs(5) };
 
 /// A device as the storage keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +33,24 @@ pub struct Accepted<'a> {
     pub unix_s: u64,
 }
 
+/// The record of a device in a storage that others may write to as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Nobody else writes there: the device is as this hub put it.
+    AsPut,
+    /// Others may write there, and this is what stands there now, if anything does.
+    Now(Option<Kept>),
+}
+
+/// The devices that others changed who share a storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Whether these are all the devices that there are: any other one is gone.
+    pub are_all: bool,
+    /// Each device with its record, or without one if it is gone.
+    pub devices: Vec<(Name, Option<Kept>)>,
+}
+
 /// A call of a function that isn't the directory's.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceCall<'a> {
@@ -48,6 +70,9 @@ pub struct ServiceCall<'a> {
 ///
 /// Writes count together from [`Storage::commit`] on: after a power cut either all or none of those
 /// since the last one are there. A storage may write earlier, and more than it promised.
+///
+/// Several hubs may share one, which tells each of them what the others changed ([`Storage::changes`]), and what stands
+/// there when that matters ([`Storage::stored`]).
 pub trait Storage {
     /// The seed of the hub's keys, if it has one.
     ///
@@ -106,6 +131,24 @@ pub trait Storage {
         Ok(Vec::new())
     }
 
+    /// The record of a device as it stands there, where other hubs may have written it. What is written until the next
+    /// commit counts only if that record is the same then.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        let _ = device;
+        Ok(Stored::AsPut)
+    }
+
+    /// The devices that other hubs on the same storage changed since the last call of this, once their writes are safe.
+    ///
+    /// # Errors
+    /// The storage fails; the next call tells of them.
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        Ok(Changes::default())
+    }
+
     /// Does what is due by the clock, a bounded piece at a time; it is called every few seconds. Returns whether it
     /// wrote something, which is safe after a commit.
     ///
@@ -114,6 +157,15 @@ pub trait Storage {
     fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
         let _ = unix_s;
         Ok(false)
+    }
+
+    /// The answer to a call of a function that isn't the directory's, of which nothing was kept because the storage is away
+    /// or others are in the way: whoever asks tries again.
+    ///
+    /// # Errors
+    /// That is said by a [`NoResult`].
+    fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
+        Err(LATER)
     }
 
     /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.
@@ -131,19 +183,37 @@ pub trait Storage {
 pub struct StorageError {
     /// In words.
     pub reason: String,
-    /// Whether it is only away, so that whoever asks tries again.
-    pub is_away: bool,
+    /// The meaning of it for what was written since the last commit.
+    pub failure: Failure,
+}
+
+/// The meaning of a failure for what was written since the last commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The storage is there and refused, as one that is full. Nothing counts.
+    Refused,
+    /// It is away, as a server that starts. Nothing counts; whoever asks tries again later.
+    Away,
+    /// Another hub wrote in between. Nothing counts; the same may succeed at once.
+    Conflict,
+    /// It went away in the middle of the commit: all of it counts, or nothing.
+    Unsure,
 }
 
 impl StorageError {
-    /// A storage that is there, and failed.
+    /// A storage that is there, and refused.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_away: false }
+        Self { reason: reason.into(), failure: Failure::Refused }
     }
 
-    /// A storage that isn't there now, as a server that starts.
+    /// A storage that isn't there now.
     pub fn away(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_away: true }
+        Self { reason: reason.into(), failure: Failure::Away }
+    }
+
+    /// Whether the storage couldn't be reached.
+    pub fn is_away(&self) -> bool {
+        matches!(self.failure, Failure::Away | Failure::Unsure)
     }
 }
 

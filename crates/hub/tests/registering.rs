@@ -1,5 +1,6 @@
 //! A hub among devices, some of which lie.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
@@ -7,7 +8,8 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
+    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Storage,
+    StorageError, Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{
@@ -37,6 +39,13 @@ struct Faulty {
     /// The devices that their owner has revoked.
     revoked: Vec<Name>,
     ticks: usize,
+    /// The devices as they stand there, where other hubs write there, too.
+    shared: Option<BTreeMap<Name, Kept>>,
+    /// Those that they changed since that was asked last.
+    changes: Changes,
+    deleted: Vec<Name>,
+    /// How many commits more another hub is in the way of.
+    conflicts: usize,
 }
 
 impl Storage for Faulty {
@@ -53,11 +62,24 @@ impl Storage for Faulty {
     }
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        if let Some(shared) = &mut self.shared {
+            shared.insert(accepted.record.enrolment.device.clone(), accepted.kept.clone());
+        }
         self.flash.put(accepted)
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+        self.deleted.push(device.clone());
         self.flash.delete(device)
+    }
+
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        let shared = self.shared.as_ref();
+        Ok(shared.map_or(Stored::AsPut, |shared| Stored::Now(shared.get(device).cloned())))
+    }
+
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        Ok(std::mem::take(&mut self.changes))
     }
 
     fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
@@ -75,6 +97,11 @@ impl Storage for Faulty {
 
     fn commit(&mut self) -> Result<(), StorageError> {
         self.commits += 1;
+        if self.conflicts > 0 {
+            self.conflicts -= 1;
+            let reason = "another hub wrote".into();
+            return Err(StorageError { reason, failure: Failure::Conflict });
+        }
         match (self.fails, self.is_away) {
             (false, false) => Ok(()),
             (true, _) => Err(StorageError::new("no room")),
@@ -109,6 +136,10 @@ impl World {
             is_away: false,
             revoked: Vec::new(),
             ticks: 0,
+            shared: None,
+            changes: Changes::default(),
+            deleted: Vec::new(),
+            conflicts: 0,
         };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
@@ -343,6 +374,118 @@ fn record_that_expired_long_ago_makes_room_and_its_name_is_free_again() {
     }
 }
 
+/// A device's record of that number, as another hub heard it.
+fn heard_elsewhere(device: &mut Device, sequence: u64) -> Kept {
+    device.record.sequence = sequence;
+    Kept { record: device.signed(), seen_at: Address::Udp(socket_at(777)) }
+}
+
+#[test]
+fn records_that_other_hubs_took_are_found_here_and_older_ones_refused() {
+    let mut world = World::new(4);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    let name: Name = "attic".parse().unwrap();
+    world.hub.storage().shared = Some(BTreeMap::new());
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let third = heard_elsewhere(&mut attic, 3);
+    world.hub.storage().shared = Some(BTreeMap::from([(name.clone(), third.clone())]));
+    world.hub.storage().changes =
+        Changes { are_all: false, devices: vec![(name.clone(), Some(third.clone()))] };
+    world.now = world.now + Duration::from_secs(3);
+    let found = |world: &mut World, cellar: &mut Device| {
+        let found = world.resolve(cellar, &Query::Device(name.clone()));
+        found.map(|found| Kept { record: found.record, seen_at: found.seen_at })
+    };
+    // The hub's clock ticks while it takes the question.
+    found(&mut world, &mut cellar);
+    assert_eq!(found(&mut world, &mut cellar), Some(third));
+
+    // Nobody told of the fifth one yet: what stands in the storage decides all the same.
+    let fifth = heard_elsewhere(&mut attic, 5);
+    world.hub.storage().shared = Some(BTreeMap::from([(name.clone(), fifth.clone())]));
+    attic.record.sequence = 4;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Stale));
+    assert_eq!(found(&mut world, &mut cellar), Some(fifth));
+    attic.record.sequence = 6;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn devices_that_other_hubs_forgot_are_found_no_more() {
+    let mut world = World::new(4);
+    let mut devices =
+        [(10, "attic"), (11, "barn"), (12, "cellar")].map(|(key, name)| world.device(1, key, name));
+    for device in &mut devices {
+        assert_eq!(world.register_itself(device).refusal, None);
+    }
+    let listed = |world: &mut World| -> Vec<bool> {
+        world.now = world.now + Duration::from_secs(3);
+        let mut cellar = world.device(1, 12, "cellar");
+        let mut is_listed = |name: &str| {
+            world.resolve(&mut cellar, &Query::Device(name.parse().unwrap())).is_some()
+        };
+        // The hub's clock ticks while it takes the first question.
+        is_listed("attic");
+        ["attic", "barn", "cellar"].map(is_listed).to_vec()
+    };
+    assert_eq!(listed(&mut world), [true, true, true]);
+    let gone = vec![("attic".parse().unwrap(), None)];
+    world.hub.storage().changes = Changes { are_all: false, devices: gone };
+    assert_eq!(listed(&mut world), [false, true, true]);
+    let seen_at = devices[2].address.clone();
+    let cellar = Kept { record: devices[2].signed(), seen_at };
+    let all = vec![("cellar".parse().unwrap(), Some(cellar))];
+    world.hub.storage().changes = Changes { are_all: true, devices: all };
+    assert_eq!(listed(&mut world), [false, false, true]);
+}
+
+#[test]
+fn device_that_was_heard_elsewhere_is_not_forgotten_here() {
+    let mut world = World::new(2);
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    world.unix_s = NOW + 31 * 24 * 60 * 60;
+    attic.record.expires_unix_s = world.unix_s + 60;
+    let renewed = heard_elsewhere(&mut attic, 9);
+    let attics: Name = "attic".parse().unwrap();
+    world.hub.storage().shared = Some(BTreeMap::from([(attics.clone(), renewed)]));
+    let mut barn = world.device(1, 11, "barn");
+    barn.record.expires_unix_s = world.unix_s + 60;
+    assert_eq!(world.register_itself(&mut barn).refusal, None);
+    assert!(world.hub.storage().deleted.is_empty());
+    assert!(world.resolve(&mut barn, &Query::Device(attics)).is_some());
+}
+
+#[test]
+fn hub_that_another_one_was_faster_than_takes_up_the_keys_that_are_there() {
+    let flash = || FlashStorage::open(RamFlash::new(FLASH), &mut Sequence(1)).unwrap();
+    /// A storage into which another hub writes its seed at the last moment.
+    struct Late(FlashStorage<RamFlash>, bool);
+    impl Storage for Late {
+        fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
+            Ok(self.1.then_some([42; 32]))
+        }
+        fn set_seed(&mut self, _: &[u8; 32]) -> Result<(), StorageError> {
+            self.1 = true;
+            Err(StorageError::new("there is one"))
+        }
+        fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
+            self.0.records()
+        }
+        fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+            self.0.put(accepted)
+        }
+        fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+            self.0.delete(device)
+        }
+    }
+    let mut entropy = Sequence(1);
+    let unix_time = UnixTime { seconds: NOW };
+    let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
+    let hub = Hub::open(Config::default(), Late(flash(), false), &mut moment).unwrap();
+    assert_eq!(hub.key(), Seed::from_bytes(&[42; 32]).device_secret().public_key());
+}
+
 #[test]
 fn junk_is_refused_and_the_hub_goes_on() {
     let mut world = World::new(4);
@@ -387,6 +530,24 @@ fn device_whose_record_waits_for_a_storage_that_is_away_is_told_when_to_try_agai
     assert_eq!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())), None);
     world.hub.storage().is_away = false;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn registration_that_another_hub_is_in_the_way_of_is_tried_again_and_then_put_off() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    let query = Query::Device("attic".parse().unwrap());
+    let record = postcard::to_allocvec(&attic.signed()).unwrap();
+    world.hub.storage().conflicts = 1_000;
+    let answer = world.call(&mut attic, function::REGISTER, record);
+    assert!(matches!(answer, Err(NoResult::Deferred { .. })), "{answer:?}");
+    let tried = 1_000 - world.hub.storage().conflicts;
+    assert!((2..10).contains(&tried), "{tried} times");
+    assert_eq!(world.resolve(&mut attic, &query), None, "nobody is told what isn't kept");
+    world.hub.storage().conflicts = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert_eq!(world.hub.storage().conflicts, 0);
+    assert!(world.resolve(&mut attic, &query).is_some());
 }
 
 #[test]

@@ -18,6 +18,10 @@ pub struct Config {
     pub owner: Owner,
     /// The directory to register with, if any.
     pub hub: Option<Hub>,
+    /// Further addresses of that directory, which runs in several places with one key and one list: the device goes on at
+    /// the next one when it is silent.
+    #[cfg(feature = "hub-addresses")]
+    pub hub_also_at: Vec<Address>,
     /// Where the device can be reached, beside the address that the directory sees.
     pub addresses: Vec<Address>,
     /// The kernel's part. Its device name is set from `name`.
@@ -78,6 +82,8 @@ impl Config {
             name,
             owner,
             hub: None,
+            #[cfg(feature = "hub-addresses")]
+            hub_also_at: Vec::new(),
             addresses: Vec::new(),
             kernel: tenure_kernel::Config::default(),
             rpc: tenure_rpc::Config::default(),

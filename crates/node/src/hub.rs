@@ -5,6 +5,8 @@
 //! - The first key that registers the device is kept over restarts, until the owner names another
 //!   one or has it forgotten.
 //! - A silent hub is asked ever less often, down to once in five sixths of a record's life, or in ten minutes to save power.
+//! - A hub that is known at several addresses is looked at every few seconds, and spoken to at the next one once it is
+//!   silent at the one in use; it is waited for when it was silent at all of them.
 //! - A crowded hub that gives this device a turn is asked then, and isn't silent.
 
 use alloc::vec::Vec;
@@ -16,7 +18,7 @@ use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Refusal, Registered, function};
-use tenure_wire::{MachineId, PublicKey};
+use tenure_wire::{Address, MachineId, PublicKey};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -96,6 +98,11 @@ impl Registration {
         self.standing == Standing::Listed
     }
 
+    /// Where the hub is spoken to.
+    pub(crate) fn address(&self) -> Option<&Address> {
+        self.hub.as_ref().map(|hub| &hub.address)
+    }
+
     /// Whether the owner or the settings named the hub's key, so that its word on time counts.
     pub(crate) fn is_vouched_for(&self) -> bool {
         self.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Owner)
@@ -139,7 +146,23 @@ impl Registration {
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         let hub = self.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked)?;
         // The end of a question that is under way is the sessions' to watch.
-        if hub.asked.is_some() { None } else { self.register_at }
+        if hub.asked.is_some() {
+            return None;
+        }
+        #[cfg(feature = "hub-addresses")]
+        if let Some(look_at) = self.looks_at() {
+            return self.register_at.map(|at| at.min(look_at));
+        }
+        self.register_at
+    }
+
+    /// When to look whether a hub that lists this device still answers; never while a registration is under way, which tells
+    /// as much, nor on a device that saves power.
+    #[cfg(feature = "hub-addresses")]
+    fn looks_at(&self) -> Option<Instant> {
+        let hub = self.hub.as_ref().filter(|hub| !hub.saves_power)?;
+        self.register_at?;
+        hub.addresses.look_at().filter(|_| self.is_listed())
     }
 
     /// How the hub's last silences and the next try go over a deep sleep.
@@ -167,6 +190,8 @@ impl Registration {
         moment: &mut Moment<'_>,
     ) {
         self.follow_epoch(services.endpoint.epoch(), moment.now);
+        #[cfg(feature = "hub-addresses")]
+        self.look_after(services, moment.now);
         // The settings name no hub.
         let Some(hub) = &self.hub else { return };
         if self.register_at.is_none_or(|at| at > moment.now)
@@ -181,6 +206,17 @@ impl Registration {
             self.register(services, clock, (directory, outbound), moment);
         } else {
             self.register_at = Some(moment.now + RETRY_REFUSED);
+        }
+    }
+
+    /// Asks a hub that lists this device whether it is still there, when it is time to.
+    #[cfg(feature = "hub-addresses")]
+    fn look_after<F: Flash>(&mut self, services: &mut Services<F>, now: Instant) {
+        let is_due = self.looks_at().is_some_and(|at| at <= now);
+        let Some(hub) = self.hub.as_mut().filter(|_| is_due) else { return };
+        if hub.asked.is_none() && hub.trust != HubTrust::Revoked {
+            hub.addresses.looked(now);
+            self.ask_who_it_is(services, now);
         }
     }
 
@@ -270,17 +306,23 @@ impl Registration {
 
     /// Waits for the turn that a crowded hub gave this device.
     pub(crate) fn deferred(&mut self, now: Instant, again_in: Duration) {
-        let Some(hub) = self.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked) else {
+        let Some(hub) = self.hub.as_mut().filter(|hub| hub.trust != HubTrust::Revoked) else {
             // It was asked before it was revoked.
             return;
         };
         self.register_at = Some(now + hub.turn_in(again_in));
+        #[cfg(feature = "hub-addresses")]
+        if hub.addresses.is_left_after_put_off(&mut hub.address) {
+            hub.epoch = None;
+        }
     }
 
     /// Registers again soon at a hub that is there, and forgot the session over which it was asked.
     pub(crate) fn forgotten(&mut self, notices: &mut Notices, now: Instant) {
         if let Some(hub) = &mut self.hub {
             hub.silences = 0;
+            #[cfg(feature = "hub-addresses")]
+            hub.addresses.is_there();
         }
         self.silent(notices, now);
     }
@@ -317,6 +359,11 @@ impl Registration {
     /// Takes note that the hub gave no answer to a question, unless a registration is under way, which
     /// tells as much.
     pub(crate) fn missed(&mut self, notices: &mut Notices, now: Instant) {
+        #[cfg(feature = "hub-addresses")]
+        if self.hub.as_ref().is_some_and(|hub| hub.epoch.is_none() && hub.addresses.are_several()) {
+            // It was asked at an address that was left since.
+            return;
+        }
         if self.register_at.is_some() {
             self.silent(notices, now);
         }
@@ -343,6 +390,12 @@ impl Registration {
             debug_assert!(false, "a hub is asked that the settings do not name");
             return;
         };
+        #[cfg(feature = "hub-addresses")]
+        if hub.addresses.has_left()
+            && let Some(key) = hub.key
+        {
+            services.endpoint.leave(now, &services.identity.machine, &key);
+        }
         let route = hub.address.clone();
         match services.endpoint.identify(now, route, now + ANSWER_TIMEOUT) {
             Ok(handle) => hub.asked = Some(handle),
@@ -411,6 +464,8 @@ impl Registration {
             return;
         };
         (hub.silences, hub.shown) = (0, None);
+        #[cfg(feature = "hub-addresses")]
+        hub.addresses.answered();
         // A key that somebody named, or that was kept before, isn't kept again.
         let (HubTrust::Shown, Some(key)) = (hub.trust, hub.key) else { return };
         let kept = KeptHub::new(key, HubTrust::FirstSeen);

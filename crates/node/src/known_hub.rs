@@ -8,6 +8,8 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
 use crate::config::{Config, Hub, SleepPolicy};
+#[cfg(feature = "hub-addresses")]
+use crate::hub_addresses::Addresses;
 use crate::kept_hub::KeptHub;
 
 /// How soon to try again after the hub gave no answer; twice as long after each further silence.
@@ -19,6 +21,11 @@ const RETRY_MAX_ASLEEP: Duration = Duration::from_secs(10 * 60);
 #[derive(Clone, Debug)]
 pub(crate) struct KnownHub {
     pub(crate) address: Address,
+    /// Those beside it.
+    #[cfg(feature = "hub-addresses")]
+    pub(crate) addresses: Addresses,
+    #[cfg(feature = "hub-addresses")]
+    pub(crate) saves_power: bool,
     pub(crate) key: Option<PublicKey>,
     pub(crate) trust: HubTrust,
     /// Whether the settings pin the key.
@@ -52,6 +59,10 @@ impl KnownHub {
         };
         Self {
             address: hub.address.clone(),
+            #[cfg(feature = "hub-addresses")]
+            addresses: Addresses::new(&hub.address, &config.hub_also_at),
+            #[cfg(feature = "hub-addresses")]
+            saves_power: config.sleep != SleepPolicy::Never,
             key,
             trust,
             is_set: hub.key.is_some(),
@@ -76,6 +87,10 @@ impl KnownHub {
 
     /// How long to wait after one more silence.
     pub(crate) fn back_off(&mut self) -> Duration {
+        #[cfg(feature = "hub-addresses")]
+        if let Some(soon) = self.addresses.go_on(&mut self.address) {
+            return soon;
+        }
         let wait = RETRY.saturating_mul(1_u32.checked_shl(self.silences).unwrap_or(u32::MAX));
         let place = self.silences as usize % self.spread.len();
         let sooner = self.spread.get(place).copied().unwrap_or(0);

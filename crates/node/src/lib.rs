@@ -32,6 +32,8 @@ pub mod experiment;
 mod firmware;
 mod handover;
 mod hub;
+#[cfg(feature = "hub-addresses")]
+mod hub_addresses;
 mod identity;
 mod install;
 mod kept_hub;

@@ -193,12 +193,24 @@ impl<A: PeerAddress> Endpoint<A> {
         for forgotten in self.incoming.callers.forget_machine(|pair| pair.local == *machine) {
             self.after_forgetting(now, forgotten);
         }
-        self.outgoing.fail_machine(&mut self.station, now, machine);
+        self.outgoing.fail(&mut self.station, now, |pair| pair.local == *machine);
         let Station { sessions, peers, .. } = &mut self.station;
         peers.list.retain(|peer| peer.pair.local != *machine);
         let of_machine = sessions.iter().filter(|session| session.pair.local == *machine);
         let of_machine: Vec<SessionIndex> = of_machine.map(|session| session.index).collect();
         of_machine.into_iter().for_each(|index| sessions.remove(index));
+    }
+
+    /// Speaks to `peer` in the name of `machine` elsewhere from now on, as with a peer that runs in several places with one
+    /// key: their sessions end, the calls that are under way fail, and the next one opens a session where it goes.
+    pub fn leave(&mut self, now: Instant, machine: &MachineId, peer: &PublicKey) {
+        let pair = Pair { local: *machine, peer: *peer };
+        self.outgoing.fail(&mut self.station, now, |called| *called == pair);
+        let Station { sessions, peers, .. } = &mut self.station;
+        peers.list.retain(|known| known.pair != pair);
+        let of_pair: Vec<SessionIndex> =
+            sessions.of_pair(&pair).map(|session| session.index).collect();
+        of_pair.into_iter().for_each(|index| sessions.remove(index));
     }
 
     /// Names the machine whose key this device tells to anybody who asks: its own.

@@ -150,6 +150,29 @@ impl Cluster {
         run(Command::new("kill").args([signal, &self.pid()]));
     }
 
+    /// Has the server and all who serve its connections stand still, as on a computer that is frozen.
+    ///
+    /// # Panics
+    /// It isn't running.
+    pub fn freeze(&self) {
+        // Nobody starts another one meanwhile.
+        self.signal("-STOP");
+        for child in children_of(&self.pid()) {
+            run(Command::new("kill").args(["-STOP", &child]));
+        }
+    }
+
+    /// Has them go on.
+    ///
+    /// # Panics
+    /// It isn't running.
+    pub fn thaw(&self) {
+        for child in children_of(&self.pid()) {
+            run(Command::new("kill").args(["-CONT", &child]));
+        }
+        self.signal("-CONT");
+    }
+
     fn pid(&self) -> String {
         let pids = fs::read_to_string(self.folder.join("data/postmaster.pid"));
         let pids = pids.expect("the file of a server that runs");
@@ -187,6 +210,10 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
+            if std::thread::panicking() {
+                // A server that stands still does not end.
+                self.thaw();
+            }
             drop(keeper.stdin.take());
             let _ = keeper.wait();
         }

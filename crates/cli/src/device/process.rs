@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use serde_json::json;
 use tenure_board_linux::{
     Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog, wait_any,
@@ -43,7 +43,7 @@ use crate::make::symbols::MachineSymbols;
 use crate::reach::client::OwnerKeys;
 use crate::reach::discovery::{self, Discovery};
 use crate::reach::network::{
-    DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_from, address_of, split_key,
+    DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, addresses_from, split_key,
 };
 use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::clock::parse_span;
@@ -68,6 +68,8 @@ const STAGING_SECTORS: u32 = 512;
 /// The trace that the watchdog leaves when it bites, and how long the loop may stand still.
 const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
+/// The most addresses of a hub: each is tried for four seconds while all are silent.
+const HUB_ADDRESSES_MAX: usize = 8;
 /// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
 /// at it and the wait.
 const NAP: Duration = Duration::from_secs(2);
@@ -96,9 +98,11 @@ pub struct Arguments {
     /// Let these clients observe the events of topics, as of door.front or room.*; by default of none.
     #[arg(long, value_name = "TOPICS", requires = "coap")]
     coap_events: Vec<TopicPattern>,
-    /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
-    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
-    hub: Option<String>,
+    /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone. Given again, a further
+    /// address of the same hub, which the device goes on with within ten seconds when it is silent at the one before; all
+    /// addresses of a name count.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB", value_delimiter = ',')]
+    hub: Vec<String>,
     /// A label by which rollouts select the device, as site=harbour; by default as the last time.
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
@@ -198,14 +202,15 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let home = Home::from_environment()?;
     let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
-    let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
+    let (hub, hub_also_at) = hub_of(&arguments.hub, listen)?;
     let bridge = arguments.bridge.as_deref();
     let bridge = bridge.map(|path| bridging::load(path, &settings.name)).transpose()?;
     let bridged = bridge.as_ref().map(|bridge| bridge.rules.patterns()).unwrap_or_default();
     let bridged = coap::heard(&bridged, &arguments.coap_events)?;
     let coap = arguments.coap.as_deref();
     let coap = coap.map(|text| address_of(text, tenure_coap::PORT)).transpose()?;
-    let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None, bridged };
+    let mut start =
+        Start { settings, sleep: arguments.sleep, hub, hub_also_at, bite: None, bridged };
     start.config(registry)?;
     let Settings { reach_authorities, reach_servers, .. } = &start.settings;
     let date = SharedDate::default();
@@ -278,10 +283,31 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     Ok(())
 }
 
-/// The hub that `text` names, for a device that listens at `listen`.
-fn hub_of(text: &str, listen: SocketAddr) -> anyhow::Result<(Address, Option<PublicKey>)> {
-    let (address, key) = split_key(text)?;
-    Ok((address_from(listen, address, HUB_PORT)?.into(), key))
+/// A hub's first address, and its key if that is pinned.
+type NamedHub = (Address, Option<PublicKey>);
+
+/// The hub that is at these addresses, for a device that listens at `listen`: its first address with its key, and further
+/// ones.
+fn hub_of(
+    texts: &[String],
+    listen: SocketAddr,
+) -> anyhow::Result<(Option<NamedHub>, Vec<Address>)> {
+    let (mut addresses, mut pinned) = (Vec::new(), None);
+    for text in texts {
+        let (address, key) = split_key(text)?;
+        let also = pinned.or(key);
+        if key.is_some() && key != also {
+            bail!("--hub names two keys; a hub that runs in several places has one");
+        }
+        pinned = also;
+        addresses.extend(addresses_from(listen, address, HUB_PORT)?.into_iter().map(Address::from));
+    }
+    if addresses.len() > HUB_ADDRESSES_MAX {
+        bail!("a device knows {HUB_ADDRESSES_MAX} addresses of its hub at most");
+    }
+    let mut addresses = addresses.into_iter();
+    let hub = addresses.next().map(|first| (first, pinned));
+    Ok((hub, addresses.collect()))
 }
 
 /// The kernel's limits on a computer with room to spare.

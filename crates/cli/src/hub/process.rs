@@ -190,9 +190,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     log::begin(arguments.log);
     let database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-    let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
-    // Before anybody asks by the pages: the silence until now proves nothing.
     let running = database.running();
+    let unix_time = || UnixTime { seconds: running.unix_s() };
+    // Before anybody asks by the pages: the silence until now proves nothing.
     running.hear(unix_time().seconds);
     let owners = config.owners.clone();
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
@@ -211,7 +211,10 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
         hub.poll(&mut moment);
-        running.hear(moment.unix_time.seconds);
+        // A hub that can't keep what devices say is as good as deaf: they aren't silent because of that.
+        if !hub.storage().is_away() {
+            running.hear(moment.unix_time.seconds);
+        }
         running.tell_fullness(&hub.fullness());
         while let Some((to, datagram)) = hub.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.

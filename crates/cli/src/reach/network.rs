@@ -32,21 +32,23 @@ pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
     Ok(addresses_of(text, port)?[0])
 }
 
-/// Reads `HOST:PORT`, or `HOST` with `port`; returns the first of the host's addresses to which a socket that is bound to
-/// `from` can send.
+/// Reads `HOST:PORT`, or `HOST` with `port`; returns those of the host's addresses to which a socket that is bound to `from`
+/// can send, at least one.
 ///
 /// # Errors
 /// The host isn't known, or has addresses of the other family alone.
-pub fn address_from(from: SocketAddr, text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+pub fn addresses_from(from: SocketAddr, text: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     let addresses = addresses_of(text, port)?;
-    addresses.iter().find(|to| can_send(from, **to)).copied().with_context(|| {
-        let own = if from.is_ipv4() { "IPv4" } else { "IPv6" };
-        format!(
-            "what listens at {from} speaks {own} alone, and `{text}` is at {}; listen at [::]:{}",
-            addresses[0],
-            from.port()
-        )
-    })
+    let reached: Vec<SocketAddr> =
+        addresses.iter().filter(|to| can_send(from, **to)).copied().collect();
+    let own = if from.is_ipv4() { "IPv4" } else { "IPv6" };
+    ensure!(
+        !reached.is_empty(),
+        "what listens at {from} speaks {own} alone, and `{text}` is at {}; listen at [::]:{}",
+        addresses[0],
+        from.port()
+    );
+    Ok(reached)
 }
 
 /// A listener for connections at `address`.
@@ -130,14 +132,14 @@ mod tests {
         let from = |text: &str| text.parse::<SocketAddr>().unwrap();
         for (own, to) in [("127.0.0.1:1", "127.0.0.1"), ("[::]:1", "127.0.0.1"), ("[::1]:1", "::1")]
         {
-            address_from(from(own), to, 7).unwrap();
+            addresses_from(from(own), to, 7).unwrap();
         }
-        let error = address_from(from("0.0.0.0:1"), "::1", 7).unwrap_err().to_string();
+        let error = addresses_from(from("0.0.0.0:1"), "::1", 7).unwrap_err().to_string();
         assert_eq!(
             error,
             "what listens at 0.0.0.0:1 speaks IPv4 alone, and `::1` is at [::1]:7; listen at [::]:1"
         );
-        address_from(from("[::1]:1"), "127.0.0.1", 7).unwrap_err();
+        addresses_from(from("[::1]:1"), "127.0.0.1", 7).unwrap_err();
     }
 
     #[test]

@@ -317,19 +317,33 @@ impl Where {
         answer.map(|bytes| postcard::from_bytes(&bytes)).transpose().ok().context(UNREADABLE)
     }
 
-    /// The way to the hub: the one that the user names by its key, or that was there at first.
+    /// The way to the hub: the one that the user names by its key, or that was there at first. Of several addresses, with
+    /// commas between, the first that answers counts.
     ///
     /// # Errors
     /// None is named, it doesn't answer, or it is another one.
     pub fn hub_route(&self, client: &mut Client) -> anyhow::Result<Route> {
         let text = self.hub_text(client);
         let text = text.context("say where the hub is with --hub or TENURE_HUB")?;
-        let (place, named) = split_key(&text)?;
-        let addresses = addresses_of(place, HUB_PORT)?;
+        let places = text.split(',').map(|text| {
+            let (place, named) = split_key(text.trim())?;
+            Ok::<_, anyhow::Error>((place, named, addresses_of(place, HUB_PORT)?))
+        });
+        let (found, unknown): (Vec<_>, Vec<_>) = places.partition(Result::is_ok);
+        let found: Vec<_> = found.into_iter().flatten().collect();
+        // One of several names may be gone.
+        if let (true, Some(Err(error))) = (found.is_empty(), unknown.into_iter().next()) {
+            return Err(error);
+        }
+        let addresses: Vec<SocketAddr> =
+            found.iter().flat_map(|(.., addresses)| addresses).copied().collect();
         let (address, identity) = client.identify(&addresses, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
         client.authority().check_hub(&key)?;
-        client.known_mut().met_hub(place, named.as_ref(), &key)?;
+        let answered = found.iter().filter(|(.., addresses)| addresses.contains(&address));
+        for (place, named, _) in answered {
+            client.known_mut().met_hub(place, named.as_ref(), &key)?;
+        }
         Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
     }
 

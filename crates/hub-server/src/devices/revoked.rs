@@ -59,8 +59,11 @@ fn forget(connection: &Connection, exchange: &Exchange, key: &str) -> Result<(),
     let names: Vec<String> = listed.query_map([key, who], |row| row.get(0))?;
     for name in names {
         rollouts::leave(connection, who, &name)?;
-        let forget = "INSERT INTO forgotten_devices (name) VALUES (?1) ON CONFLICT DO NOTHING";
-        connection.statement(forget).execute([&name])?;
+        if !connection.is_shared() {
+            // Hubs that share a database hear of it by what is deleted.
+            let forget = "INSERT INTO forgotten_devices (name) VALUES (?1) ON CONFLICT DO NOTHING";
+            connection.statement(forget).execute([&name])?;
+        }
         let delete = "DELETE FROM devices WHERE name = ?1";
         connection.statement(delete).execute([&name])?;
         let (unix_s, subject) = (exchange.unix_s, name.as_str());

@@ -1,7 +1,7 @@
 //! The database as the directory's storage.
 
 use tenure_crypto::machine_id;
-use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
+use tenure_hub::{Accepted, Changes, Kept, ServiceCall, Storage, StorageError, Stored};
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, Found};
@@ -9,6 +9,7 @@ use tenure_wire::directory::{DeviceRecord, Found};
 use crate::devices::{reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
+use crate::store::shared::{CLOCK, Heard};
 use crate::store::sql::{self, Next, OptionalExtension as _, params};
 use crate::store::{Database, DatabaseError, failed};
 
@@ -50,14 +51,59 @@ impl Storage for Database {
         self.serve(call)
     }
 
+    fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
+        Self::away()
+    }
+
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        if !self.is_shared() {
+            return Ok(Stored::AsPut);
+        }
+        let mut kept: Option<Vec<u8>> = None;
+        // In the transaction that may write the record: another hub that writes it at this moment is in its way.
+        self.write(|database| {
+            let query = "SELECT kept FROM devices WHERE name = ?1";
+            let query = database.connection.statement(query);
+            kept = query.query_row([device.as_str()], |row| row.get(0)).optional()?;
+            Ok(())
+        })?;
+        Ok(Stored::Now(kept.as_deref().and_then(read)))
+    }
+
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        if !self.is_shared() {
+            return Ok(Changes::default());
+        }
+        let Heard { are_all, devices, .. } = self.hear()?;
+        let device = |(name, kept): (String, Option<Vec<u8>>)| {
+            Some((name.parse().ok()?, kept.as_deref().and_then(read)))
+        };
+        Ok(Changes { are_all, devices: devices.into_iter().filter_map(device).collect() })
+    }
+
     fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
         let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
-        self.ticked = open.last().map_or(0, |(_, id)| *id);
-        if open.is_empty() {
+        let is_shared = self.is_shared();
+        let is_to_forget = is_shared && self.process.is_to_forget();
+        if open.is_empty() && !is_to_forget {
+            self.ticked = 0;
+            return Ok(false);
+        }
+        if is_shared && !self.process.may_lease(&self.connection, CLOCK).map_err(failed)? {
             return Ok(false);
         }
         let hears_since = self.running().hears_since_unix_s();
-        self.write(|database| rollouts::tick(&database.connection, &open, unix_s, hears_since))?;
+        self.write(|database| {
+            let Self { connection, process, .. } = database;
+            if is_shared && !process.lease(connection, CLOCK)? {
+                return Ok(());
+            }
+            if is_to_forget {
+                process.forget(connection)?;
+            }
+            database.ticked = open.last().map_or(0, |(_, id)| *id);
+            rollouts::tick(&database.connection, &open, unix_s, hears_since)
+        })?;
         Ok(true)
     }
 
@@ -66,6 +112,10 @@ impl Storage for Database {
     }
 
     fn forgotten(&mut self) -> Result<Vec<Name>, StorageError> {
+        if self.is_shared() {
+            // It is one of the changes that each hub follows.
+            return Ok(Vec::new());
+        }
         let names = revoked::forgotten(&self.connection).map_err(failed)?;
         if !names.is_empty() {
             self.write(|database| {
@@ -191,4 +241,9 @@ impl Database {
         }
         Ok(())
     }
+}
+
+/// A device as it was stored, if it can be read.
+fn read(kept: &[u8]) -> Option<Kept> {
+    postcard::from_bytes(kept).ok()
 }

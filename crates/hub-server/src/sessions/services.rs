@@ -1,7 +1,7 @@
 //! The hub's functions beside the directory, called over sessions.
 
 use serde::de::DeserializeOwned;
-use tenure_hub::{ServiceCall, StorageError};
+use tenure_hub::{Failure, ServiceCall, StorageError};
 use tenure_wire::NoResult;
 use tenure_wire::hub::{
     Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
@@ -33,6 +33,12 @@ impl Database {
             _ => return Err(NoResult::NoSuchFunction),
         };
         answer.map(Some).map_err(|_| NoResult::Execution)
+    }
+
+    /// The answer to a call of which nothing was kept.
+    pub(super) fn away() -> Result<Option<Vec<u8>>, NoResult> {
+        let answer: Answer<()> = Err(HubRefusal::Away);
+        postcard::to_allocvec(&answer).map(Some).map_err(|_| NoResult::Execution)
     }
 
     fn sign_in(&mut self, call: &ServiceCall<'_>) -> Answer<Pass> {
@@ -141,7 +147,7 @@ impl Database {
 
 /// The answer to what couldn't be written.
 fn refused(error: StorageError) -> HubRefusal {
-    if error.is_away { HubRefusal::Away } else { HubRefusal::Full }
+    if error.failure == Failure::Refused { HubRefusal::Full } else { HubRefusal::Away }
 }
 
 fn unread(error: sql::Error) -> HubRefusal {

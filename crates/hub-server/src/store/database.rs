@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_hub::StorageError;
+use tenure_hub::{Failure, StorageError};
 use tenure_wire::VerifyingKey;
 
 use super::audit;
@@ -13,12 +13,19 @@ use super::lock::{Lock, lock};
 use super::migrations::migrate;
 use super::postgres::Postgres;
 use super::served::Served;
+use super::shared::{self, Heard, Process};
 use super::sql::{self, Connection};
 use super::sqlite::{self, Sqlite};
 use crate::running::{Running, Turn};
 
 /// How long a write waits for its turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pauses before a transaction is tried again, in milliseconds.
+const WAITS_MS: [u64; 4] = [4, 16, 64, 256];
+
+/// How long the directory waits for its turn at a server, which may stand still while others wait for it.
+const TURN_AT_A_SERVER: Duration = Duration::from_millis(50);
 
 /// A hub's database.
 pub struct Database {
@@ -33,6 +40,10 @@ pub struct Database {
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
     pub(crate) ticked: i64,
+    /// This process, which may run the hub beside others.
+    pub(crate) process: Process,
+    /// Whether the database was away when the directory needed it last.
+    is_away: bool,
     /// The state that is shared with the pages.
     running: Running,
     /// The turn in which the transaction writes that is under way.
@@ -42,8 +53,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database at `location` for the hub that runs, or makes one; it belongs to this process until
-    /// it is dropped.
+    /// Opens the database at `location` for a hub that runs, or makes one. A file belongs to this process until it is
+    /// dropped; a server's may have other hubs beside this one.
     ///
     /// # Errors
     /// See [`DatabaseError`].
@@ -60,7 +71,26 @@ impl Database {
             }
             Place::Server(server) => {
                 server.migrate()?;
-                Ok(Self::on(Connection::on(Postgres::of_the_hub(server)?)))
+                let process = Process::new();
+                let connection = Connection::on(Postgres::of_the_hub(server, process.name())?);
+                let mut database = Self::on(connection);
+                database.process = process;
+                database.set_clock()?;
+                Ok(database)
+            }
+        }
+    }
+
+    /// The same for whoever wants the database for himself: no hub runs there until it is dropped.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or hubs run.
+    pub(super) fn open_alone(location: &Location) -> Result<Self, DatabaseError> {
+        match location.place() {
+            Place::File(_) => Self::open(location),
+            Place::Server(server) => {
+                server.migrate()?;
+                Ok(Self::on(Connection::on(Postgres::alone(server)?)))
             }
         }
     }
@@ -100,6 +130,8 @@ impl Database {
             pages,
             served: Served::default(),
             ticked: 0,
+            process: Process::new(),
+            is_away: false,
             running: Running::default(),
             turn: None,
             _lock: None,
@@ -116,24 +148,58 @@ impl Database {
         self.running.clone()
     }
 
-    /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it.
+    /// Whether other hubs may run on the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.connection.is_shared()
+    }
+
+    /// Whether the database was away when the directory needed it last: what devices said since then isn't known.
+    pub fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// The news of other hubs; and the database's time is this process's.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub(crate) fn hear(&mut self) -> Result<Heard, StorageError> {
+        let heard = self.process.hear(&self.connection).map_err(failed);
+        self.is_away = heard.as_ref().is_err_and(StorageError::is_away);
+        heard.inspect(|heard| self.correct_clock(heard.clock_ahead_ms))
+    }
+
+    /// Sets the clock of this process by the database's.
+    fn set_clock(&self) -> Result<(), sql::Error> {
+        self.correct_clock(shared::clock_ahead_ms(&self.connection)?);
+        Ok(())
+    }
+
+    fn correct_clock(&self, ahead_ms: i64) {
+        let corrected_ms = self.running.clock_correction_ms();
+        self.running.correct_clock(shared::correction_ms(corrected_ms, ahead_ms));
+    }
+
+    /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it. It runs again
+    /// where the connection broke.
     ///
     /// # Errors
     /// The database fails.
     pub(crate) fn look<T>(
         &mut self,
-        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
+        action: impl FnMut(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
         self.within(Begin::ToRead, action)
     }
 
-    /// Runs `action` in a transaction of its own, in a turn that the directory comes before.
+    /// Runs `action` in a transaction of its own, in a turn that the directory comes before. It runs again, a few times,
+    /// where another transaction came between or the connection broke before the commit; of what it did then nothing
+    /// counts.
     ///
     /// # Errors
     /// The database fails, or others write for too long; nothing was changed then.
     pub(crate) fn transact<T>(
         &mut self,
-        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
+        action: impl FnMut(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
         let _turn = self.running.others_write(TURN_TIMEOUT).ok_or(DatabaseError::Busy)?;
         self.within(Begin::ToWrite, action)
@@ -142,13 +208,32 @@ impl Database {
     fn within<T>(
         &self,
         how: Begin,
-        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
+        mut action: impl FnMut(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
+        let mut waits = waits();
+        loop {
+            let error = match self.once(how, &mut action) {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            // Whether the former try was kept nobody knows: whoever asked decides.
+            let may_succeed = matches!(error.failure(), Failure::Conflict | Failure::Away);
+            match waits.next().filter(|_| may_succeed) {
+                Some(wait) => std::thread::sleep(wait),
+                None => return Err(error.into()),
+            }
+        }
+    }
+
+    fn once<T>(
+        &self,
+        how: Begin,
+        action: impl FnOnce(&Connection) -> Result<T, sql::Error>,
+    ) -> Result<T, sql::Error> {
         self.connection.begin(how)?;
-        let done = action(&self.connection)
-            .and_then(|done| self.connection.commit().map(|()| done))
-            .inspect_err(|_| self.connection.roll_back());
-        Ok(done?)
+        action(&self.connection)
+            .and_then(|done| self.connection.commit().map(|()| done).map_err(sql::Error::of_commit))
+            .inspect_err(|_| self.connection.roll_back())
     }
 
     /// Limits the database to `pages` pages, beyond which a write fails as on a full disk, on this and each
@@ -195,17 +280,19 @@ impl Database {
     /// The database fails, or a write of it did; nothing of it counts then.
     pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
         if let Some(error) = self.failed.take() {
+            self.is_away = error.is_away();
             self.roll_back();
             return Err(after(&error));
         }
         if !self.connection.is_in_transaction() {
             return Ok(());
         }
-        let committed = self.connection.commit().map_err(failed);
+        let committed = self.connection.commit().map_err(|error| failed(error.of_commit()));
         if committed.is_err() {
             self.roll_back();
         }
         self.end_turn();
+        self.is_away = committed.as_ref().is_err_and(StorageError::is_away);
         committed
     }
 
@@ -217,7 +304,9 @@ impl Database {
     /// Begins a transaction, unless one is under way.
     fn begin(&mut self) -> Result<(), sql::Error> {
         if !self.connection.is_in_transaction() && self.failed.is_none() {
-            self.turn = self.running.directory_writes(TURN_TIMEOUT);
+            // Where transactions find out by themselves that they are in each other's way, turns only spare them that.
+            let patience = if self.is_shared() { TURN_AT_A_SERVER } else { TURN_TIMEOUT };
+            self.turn = self.running.directory_writes(patience);
             self.connection.begin(Begin::ToWrite)?;
         }
         Ok(())
@@ -229,7 +318,28 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.process.lease > 0 {
+            self.connection.roll_back();
+            // Other hubs wait for the end of the lease if they must.
+            let _ = self.process.give_back(&self.connection);
+        }
+    }
+}
+
+/// The pauses before a transaction is tried again, each up to half shorter or longer, so that two that are in each other's way
+/// aren't again.
+fn waits() -> impl Iterator<Item = Duration> {
+    WAITS_MS.into_iter().map(|wait_ms| {
+        let mut random = [128];
+        // Without randomness it is the pause itself.
+        let _ = getrandom::fill(&mut random);
+        Duration::from_millis(wait_ms) * (128 + u32::from(random[0])) / 256
+    })
+}
+
 /// The error of what comes after a write that failed in the same transaction.
 fn after(error: &StorageError) -> StorageError {
-    StorageError { reason: "a write before it failed".into(), is_away: error.is_away }
+    StorageError { reason: "a write before it failed".into(), failure: error.failure }
 }

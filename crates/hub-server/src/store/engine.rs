@@ -99,6 +99,11 @@ pub(super) trait Engine: Send {
 
     fn is_in_transaction(&self) -> bool;
 
+    /// The number of the connection, which is another one each time that it is made anew.
+    fn number(&self) -> u64 {
+        0
+    }
+
     fn room(&self) -> Result<Room, Error>;
 
     /// Limits the database to `pages` pages of 4 KiB; `None` takes the limit away.

@@ -62,6 +62,6 @@ impl From<rusqlite::Error> for DatabaseError {
 
 /// An error of the database as the directory has it.
 pub(crate) fn failed(error: sql::Error) -> StorageError {
-    let is_away = error.is_passing();
-    StorageError { reason: format!("the hub's database: {error}"), is_away }
+    let failure = error.failure();
+    StorageError { reason: format!("the hub's database: {error}"), failure }
 }

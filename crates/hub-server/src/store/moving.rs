@@ -92,8 +92,8 @@ impl Database {
         if !from.exists() {
             return Err(MoveError::Empty(from.clone()));
         }
-        let old = Self::open(from).map_err(MoveError::From)?;
-        let new = Self::open(to).map_err(MoveError::To)?;
+        let old = Self::open_alone(from).map_err(MoveError::From)?;
+        let new = Self::open_alone(to).map_err(MoveError::To)?;
         let (old, new) = (&old.connection, &new.connection);
         check(old, new, from, to)?;
         for table in &TABLES {
@@ -141,7 +141,7 @@ impl Database {
                 Ok(moved.display().to_string())
             }
             Place::Server(_) => {
-                let database = Self::open(location)?;
+                let database = Self::open_alone(location)?;
                 let rename = "ALTER TABLE identity RENAME TO identity_moved";
                 database.connection.statement(rename).execute([])?;
                 Ok(format!("the table identity_moved of {location}"))

@@ -33,7 +33,9 @@ impl Served {
             Some(known) => packages.remove(known),
             None => {
                 let found = read(&owner, &digest)?;
-                Package { bytes: found.unwrap_or_default(), owner, digest }
+                // One that isn't there may be pushed at any moment, here or at another hub.
+                let Some(bytes) = found else { return Ok(&[]) };
+                Package { bytes, owner, digest }
             }
         };
         packages.truncate(SERVED_MAX - 1);

@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
+use tenure_hub::Failure;
+
 use super::engine::{Begin, Dialect, Engine, Room};
 
 pub(crate) use super::engine::{Next, Words};
@@ -31,12 +33,26 @@ pub enum Error {
     /// The server of the database isn't there, or doesn't take the connection: whoever asks tries again.
     #[error("it can't be reached now, try again: {0}")]
     Away(String),
+    /// Another one has had a lock for too long: whoever asks tries again.
+    #[error("another one is in the way for too long, try again: {0}")]
+    Locked(String),
+    /// The server went away in the middle of a commit.
+    #[error("it went away while it was to keep what was asked, which may have been done: {0}")]
+    Unsure(String),
     /// Another transaction came between, or the connection broke within this one: whoever asks tries again.
     #[error("another transaction came between, or the connection broke: try again")]
     Conflict,
-    /// Another process runs the hub of this database.
+    /// Hubs run on this database, which somebody wants for himself.
     #[error("another process runs the hub of this database")]
     InUse,
+    /// Somebody has this database for himself.
+    #[error(
+        "another process has this database for itself: it moves the records, or runs an earlier version's hub"
+    )]
+    Taken,
+    /// The records of this database were moved to another one while this process was without a connection.
+    #[error("the records of this database were moved to another one")]
+    Moved,
     /// A statement before it failed in the same transaction, of which nothing counts.
     #[error("a statement before it failed")]
     Failed,
@@ -57,9 +73,27 @@ pub enum Error {
 }
 
 impl Error {
+    /// The meaning of it for the transaction that was under way.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::Away(_) | Self::Locked(_) | Self::InUse | Self::Taken => Failure::Away,
+            Self::Conflict => Failure::Conflict,
+            Self::Unsure(_) => Failure::Unsure,
+            _ => Failure::Refused,
+        }
+    }
+
     /// Whether the same may succeed when it is tried again.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::Conflict | Self::InUse)
+        self.failure() != Failure::Refused
+    }
+
+    /// The error of a commit: who was away then may have kept everything.
+    pub(super) fn of_commit(self) -> Self {
+        match self {
+            Self::Away(reason) => Self::Unsure(reason),
+            error => error,
+        }
     }
 }
 
@@ -83,6 +117,11 @@ impl Connection {
     /// The SQL that its engine speaks.
     pub(crate) fn dialect(&self) -> Dialect {
         self.engine.dialect()
+    }
+
+    /// Whether other hubs may write to the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.dialect() == Dialect::Postgres
     }
 
     /// The statement of that text, which the engine keeps prepared.
@@ -115,6 +154,11 @@ impl Connection {
 
     pub(super) fn is_in_transaction(&self) -> bool {
         self.engine.is_in_transaction()
+    }
+
+    /// The number of the connection, which is another one each time that it is made anew.
+    pub(super) fn number(&self) -> u64 {
+        self.engine.number()
     }
 
     pub(super) fn room(&self) -> Result<Room, Error> {

@@ -46,7 +46,7 @@ impl FromRequest<HubState> for Asked {
             headers: parts.headers,
             body: read(body).await?,
             who: holder.who.clone(),
-            unix_s: now(),
+            unix_s: now(hub),
             hub_hears_since_unix_s: hub.hears_since_unix_s(),
         };
         Ok(Self { holder, exchange, _place: place })
@@ -96,4 +96,4 @@ impl Asked {
 }
 
 /// The answering of a request.
-type Action = Box<dyn FnOnce(&Connection) -> Result<Reply, sql::Error> + Send>;
+type Action = Box<dyn FnMut(&Connection) -> Result<Reply, sql::Error> + Send>;

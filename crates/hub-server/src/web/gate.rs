@@ -111,8 +111,9 @@ pub(crate) async fn holder(hub: &HubState, headers: &HeaderMap) -> Result<Holder
     });
     let pass = token.or_else(|| Some(("page", session(headers)?.to_string())));
     let Some((kind, secret)) = pass else { return Err(unauthorized()) };
-    let holder = hub
-        .run(move |_, database| Ok(sign_in::holder(&database.connection, kind, &secret, now())?));
+    let holder = hub.run(move |hub, database| {
+        Ok(sign_in::holder(&database.connection, kind, &secret, now(hub))?)
+    });
     let holder = holder.await?.ok_or_else(unauthorized)?;
     tracing::Span::current().record("who", &*holder.who);
     Ok(holder)

@@ -22,7 +22,7 @@ async fn health() -> &'static str {
 
 /// `GET /ready`: the directory's thread turns, and the database answers.
 async fn ready(State(hub): State<HubState>) -> Response {
-    if let Some(silent_s) = hub.running().is_deaf(now()) {
+    if let Some(silent_s) = hub.running().is_deaf(now(&hub)) {
         let text = match silent_s {
             Some(seconds) => format!("the directory has heard no device for {seconds} seconds"),
             None => "the directory doesn't listen yet".into(),

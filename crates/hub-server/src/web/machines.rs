@@ -110,8 +110,8 @@ impl<V: Visits> MachinePages<V> {
         let session = match gate::session(&parts.headers).map(String::from) {
             None => None,
             Some(secret) => {
-                let session = hub.run(move |_, database| {
-                    Ok(sign_in::session_of(&database.connection, &secret, now())?)
+                let session = hub.run(move |hub, database| {
+                    Ok(sign_in::session_of(&database.connection, &secret, now(hub))?)
                 });
                 match session.await {
                     Ok(session) => session,
@@ -121,7 +121,7 @@ impl<V: Visits> MachinePages<V> {
         };
         let proof = match &session {
             Some(session) => Proof::Session(session),
-            None if self.lets_in(parts) => Proof::Stranger { unix_s: now() },
+            None if self.lets_in(parts) => Proof::Stranger { unix_s: now(hub) },
             // A browser doesn't say who is signed in where another site, or a page of a machine, led here.
             None if Site::of(&parts.headers) == Site::Other => return asking_to_go_on(place),
             None => return redirect("/sign-in"),

@@ -47,8 +47,8 @@ pub(super) async fn take(State(hub): State<HubState>, _: Pass<HandingIn>, body: 
             "each line must be a receipt in hexadecimal digits",
         );
     };
-    let taken = hub.run(move |_, database| {
-        database.transact(|connection| receipts::take(connection, &handed_in, now()))
+    let taken = hub.run(move |hub, database| {
+        database.transact(|connection| receipts::take(connection, &handed_in, now(hub)))
     });
     match taken.await {
         Ok(Ok(taken)) => json_answer(&json!(Taken { new: taken.new, known: taken.known })),

@@ -3,7 +3,7 @@
 mod break_in;
 mod placing;
 mod reports;
-mod rig;
+pub(crate) mod rig;
 mod worlds;
 
 use rig::{Death, Fleet, mandate, package};
@@ -11,7 +11,7 @@ use serde_json::json;
 use tenure_package::{Mandate, Selector};
 use tenure_wire::hub::function;
 
-const NAMES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
+pub(crate) const NAMES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
 
 #[test]
 fn good_version_reaches_all_devices_stage_by_stage_with_nobody_at_a_keyboard() {

@@ -12,7 +12,9 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::{Accepted, Hub, Kept, ServiceCall, Storage, StorageError};
+use tenure_hub::{
+    Accepted, Changes, Failure, Hub, Kept, ServiceCall, Storage, StorageError, Stored,
+};
 use tenure_hub_server::{Database, Gates, Plan, SignedPlan, registry_digest, sign_in_request};
 use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Mandate, Manifest, Package, PackageBuilder, Placement, Selector};
@@ -76,6 +78,18 @@ impl Storage for Watched {
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
         self.database.delete(device)
+    }
+
+    fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        self.database.stored(device)
+    }
+
+    fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
+        self.database.unkept()
+    }
+
+    fn changes(&mut self) -> Result<Changes, StorageError> {
+        self.database.changes()
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
@@ -437,9 +451,14 @@ impl Fleet {
         let mut call = |function: &str, parameter: Vec<u8>| {
             let parameter = parameter.as_slice();
             let call = ServiceCall { peer: &SESSION, hub: &key, function, parameter, unix_s };
-            let answer = database.call(&call).unwrap().unwrap();
-            database.commit().unwrap();
-            answer
+            loop {
+                let answer = database.call(&call).unwrap().unwrap();
+                match database.commit() {
+                    Ok(()) => return answer,
+                    // It is tried again, as the hub does.
+                    Err(error) => assert_eq!(error.failure, Failure::Conflict, "{error}"),
+                }
+            }
         };
         let sign_in = sign_in_request(&owner(), key, SESSION, Access::Session);
         let pass = call(function::SIGN_IN, postcard::to_allocvec(&sign_in).unwrap());

@@ -381,7 +381,7 @@ impl<F: Flash> Served<'_, '_, F> {
                 known_s.max(node.meter.latest_unix_s(moment.now).unwrap_or(known_s))
             }),
             boots: identity.boots,
-            hub: config.hub.as_ref().map(|hub| (hub.address.clone(), node.hub.is_listed())),
+            hub: node.hub.address().map(|address| (address.clone(), node.hub.is_listed())),
             machines: kernel.machines().count() as u32,
             policy: config.kernel.policy.to_string(),
             fuel_per_second: node.calibration.fuel_per_second(),

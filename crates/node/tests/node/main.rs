@@ -7,6 +7,8 @@ mod hostile;
 mod hostile_calls;
 mod hostile_guest;
 mod house;
+#[cfg(feature = "hub-addresses")]
+mod hub_addresses;
 mod hubs;
 #[cfg(feature = "mesh")]
 mod leaf;

@@ -233,6 +233,18 @@ impl World {
         registrations
     }
 
+    /// Lets a hub put off whoever registers; returns how many it put off.
+    #[cfg(feature = "hub-addresses")]
+    pub(crate) fn put_off(&mut self, hub: usize, again_in: Duration) -> usize {
+        let now = self.now;
+        let Stranger { endpoint, incoming, .. } = &mut self.strangers[hub];
+        let put_off = std::mem::take(incoming);
+        for (handle, _) in &put_off {
+            endpoint.reply(now, *handle, Err(NoResult::Deferred { again_in }));
+        }
+        put_off.len()
+    }
+
     /// Lets the board say for how long it will turn the device off.
     pub(crate) fn will_sleep_for(&mut self, span: Duration) {
         let until = self.now + span;

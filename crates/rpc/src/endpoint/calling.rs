@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_wire::MachineId;
 use tenure_wire::datagram::{Epoch, SessionIndex};
 use tenure_wire::frame::{CallBody, CallNumber, Fragment, FragmentSet, Frame, Message, ReplyBody};
 
@@ -507,14 +506,14 @@ impl<A: PeerAddress> Outgoing<A> {
         })
     }
 
-    /// Ends the calls of a machine that is gone.
-    pub(super) fn fail_machine(
+    /// Ends the calls of a machine that is gone, or to one that is spoken to elsewhere from now on.
+    pub(super) fn fail(
         &mut self,
         station: &mut Station<A>,
         now: Instant,
-        machine: &MachineId,
+        is_between: impl Fn(&Pair) -> bool,
     ) {
-        while let Some(call) = self.calls.iter().find(|call| call.pair.local == *machine) {
+        while let Some(call) = self.calls.iter().find(|call| is_between(&call.pair)) {
             let failure =
                 if call.is_unsent() { NoResult::Unreachable } else { NoResult::OutcomeUnknown };
             self.finish(station, now, call.handle, Err(failure));

@@ -77,6 +77,9 @@ pub(crate) struct Start {
     pub(super) sleep: deep_sleep::Sleeping,
     /// The hub's address and, if it is pinned, its key.
     pub(super) hub: Option<(Address, Option<PublicKey>)>,
+    /// Its further addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) hub_also_at: Vec<Address>,
     /// Retained memory, if the watchdog has started the device.
     pub(super) bite: Option<Vec<u8>>,
     /// The topics whose events leave the device: to a broker, or to clients of CoAP.
@@ -113,6 +116,7 @@ impl Start {
         config.log_lines_max = 4096;
         config.sleep = self.sleep.policy();
         config.hub = self.hub.clone().map(|(address, key)| Hub { address, key });
+        config.hub_also_at.clone_from(&self.hub_also_at);
         if let Some(retained) = &self.bite {
             config.reset_cause = ResetCause::Watchdog;
             config.breadcrumb = Breadcrumb::from_bytes(retained);

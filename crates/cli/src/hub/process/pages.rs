@@ -1,11 +1,9 @@
 //! The hub's pages, and those of machines: who calls them for visitors, and where the hub's own database says they are.
 
-use std::time::UNIX_EPOCH;
-
 use anyhow::Context as _;
 use tenure_crypto::{Seed, hmac_sha256};
 use tenure_hub::Storage as _;
-use tenure_hub_server::{Database, DatabaseError, Entrance, Location, Pages, Visitors};
+use tenure_hub_server::{Database, DatabaseError, Entrance, Location, Pages, Running, Visitors};
 use tenure_package::Tariff;
 use tenure_pages::{Entry, NoPage, Origins};
 use tenure_wire::{PublicKey, Target};
@@ -50,8 +48,10 @@ impl Serving {
     pub(super) fn start(self, database: &mut Database) -> anyhow::Result<Served> {
         let seed = database.seed()?.context("the hub has no keys yet")?;
         let seed = Seed::from_bytes(&seed);
+        let running = database.running();
         let visitor = |salt| {
-            let finder = InDatabase { location: self.location.clone(), database: None };
+            let (location, running) = (self.location.clone(), running.clone());
+            let finder = InDatabase { location, database: None, running };
             Visitor::new(seed.machine_secret(salt), finder)
         };
         let (owners, guests) = (visitor(OWNERS)?, visitor(GUESTS)?);
@@ -65,7 +65,7 @@ impl Serving {
             is_by_tls,
             // Whoever has TLS of another's comes by a proxy.
             is_by_proxy: is_by_tls && !has_tls,
-            running: database.running(),
+            running,
         };
         let host = self.url.as_deref().and_then(host_of).map(str::to_ascii_lowercase);
         let strangers = Origins { domain: host, only: None };
@@ -92,6 +92,8 @@ struct InDatabase {
     location: Location,
     /// The connection, once it was needed.
     database: Option<Database>,
+    /// The hub that runs, whose clock says which records are over.
+    running: Running,
 }
 
 impl InDatabase {
@@ -99,9 +101,8 @@ impl InDatabase {
         let Target::Remote { device, .. } = machine else { return Ok(Err(NoPage::Unknown)) };
         let found = opened(&mut self.database, &self.location)?.found(device)?;
         let Some(found) = found else { return Ok(Err(NoPage::Unknown)) };
-        let unix_s = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
         // A record that is over is of a device that was silent since.
-        let Ok(record) = tenure_directory::open(&found.record, unix_s) else {
+        let Ok(record) = tenure_directory::open(&found.record, self.running.unix_s()) else {
             return Ok(Err(NoPage::Away));
         };
         let Ok(key) = machine_of(&record, machine) else { return Ok(Err(NoPage::Unknown)) };

@@ -3,12 +3,12 @@
 use std::error::Error as _;
 use std::io;
 
-use postgres::error::SqlState;
+use tokio_postgres::error::SqlState;
 
 use crate::store::sql::Error;
 
-impl From<postgres::Error> for Error {
-    fn from(error: postgres::Error) -> Self {
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
         let Some(told) = error.as_db_error() else {
             let text = in_words(&error);
             let is_io = error.source().is_some_and(|source| source.is::<io::Error>());
@@ -22,6 +22,8 @@ impl From<postgres::Error> for Error {
         let code = told.code();
         if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code) {
             Self::Conflict
+        } else if *code == SqlState::LOCK_NOT_AVAILABLE {
+            Self::Locked(text)
         } else if is_passing(code) {
             Self::Away(text)
         } else {

@@ -9,8 +9,10 @@ use crate::store::error::DatabaseError;
 use crate::store::sql::Error;
 
 /// The steps from each version to the next; a step that was released never changes.
-const STEPS: [(&str, &str); 1] =
-    [("V1__hub", include_str!("../../../migrations/postgres/V1__hub.sql"))];
+const STEPS: [(&str, &str); 2] = [
+    ("V1__hub", include_str!("../../../migrations/postgres/V1__hub.sql")),
+    ("V2__several_hubs", include_str!("../../../migrations/postgres/V2__several_hubs.sql")),
+];
 /// The lock of the process that brings the database forward: others wait for it.
 const SCHEMA_LOCK: i64 = 0x546E_4863;
 /// The table of the steps that were taken.
@@ -22,7 +24,7 @@ impl Server {
     /// # Errors
     /// It is another program's, or a newer version's, or isn't in UTF-8, or the server fails.
     pub(in crate::store) fn migrate(&self) -> Result<(), DatabaseError> {
-        let mut client = self.connect()?;
+        let mut client = self.connect_to_migrate()?;
         // It ends with this connection.
         client.execute("SELECT pg_advisory_lock($1)", &[&SCHEMA_LOCK]).map_err(Error::from)?;
         let encoding = text(&mut client, "SHOW server_encoding")?;

@@ -12,17 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postgres::config::{Host, SslMode, TargetSessionAttrs};
-use postgres::{Client, Config, NoTls};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::client::Client;
 use super::faults::in_words;
 use crate::store::sql::Error;
 
-/// How long a connection may take to be made, and how long what was sent may stay unacknowledged.
+/// How long a connection to one of the server's addresses may take, and how long what was sent may stay unacknowledged.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const UNHEARD: Duration = Duration::from_secs(10);
 /// The longest address that is read from a file, in bytes.
@@ -123,9 +124,26 @@ impl Server {
     /// # Errors
     /// The server isn't there, or refuses.
     pub(super) fn connect(&self) -> Result<Client, Error> {
+        // One of several hosts may be gone without a word.
+        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(1);
+        let patience = CONNECT_TIMEOUT.saturating_mul(hosts.saturating_add(1));
+        let connected = Client::connect(&self.config, self.tls.as_ref(), patience);
+        connected.map_err(|error| match error {
+            Error::Away(reason) => Error::Away(format!("{self}: {reason}")),
+            error => error,
+        })
+    }
+
+    /// A new connection for whoever brings the tables forward, once the server has shown that it answers.
+    ///
+    /// # Errors
+    /// The server isn't there, or refuses.
+    pub(super) fn connect_to_migrate(&self) -> Result<postgres::Client, Error> {
+        drop(self.connect()?);
+        let config = postgres::Config::from(self.config.clone());
         let connected = match &self.tls {
-            Some(tls) => self.config.connect(tls.clone()),
-            None => self.config.connect(NoTls),
+            Some(tls) => config.connect(tls.clone()),
+            None => config.connect(NoTls),
         };
         connected.map_err(|error| match error.as_db_error() {
             Some(_) => error.into(),

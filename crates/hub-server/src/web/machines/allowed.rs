@@ -37,10 +37,10 @@ pub(super) async fn visitor(
     ticket: &Ticket,
 ) -> Result<Option<Visitor>, Response> {
     let (device, session) = (place.device.to_string(), ticket.session);
-    let looked = hub.run(move |_, database| {
+    let looked = hub.run(move |hub, database| {
         let connection = &database.connection;
         let session = match session {
-            Some(id) => sign_in::session_by_id(connection, id, now())?,
+            Some(id) => sign_in::session_by_id(connection, id, now(hub))?,
             None => None,
         };
         let query = "SELECT owner FROM devices WHERE name = ?1";
@@ -49,7 +49,7 @@ pub(super) async fn visitor(
         Ok((session, owner))
     });
     let (session, owner) = looked.await?;
-    if !tickets.is_good(ticket, session.as_ref(), &place.machine, now()) {
+    if !tickets.is_good(ticket, session.as_ref(), &place.machine, now(hub)) {
         return Ok(None);
     }
     let who = session.map(|session| session.who);

@@ -28,7 +28,7 @@ pub(crate) async fn of_device(
     who: String,
     device: &str,
 ) -> Result<Markup, Response> {
-    let (device, from) = (device.to_string(), first_bar());
+    let (device, from) = (device.to_string(), first_bar(hub));
     let machines = hub.run(move |_, database| Ok(read(&database.connection, &who, &device, from)?));
     let machines = machines.await?;
     Ok(html! {
@@ -39,8 +39,8 @@ pub(crate) async fn of_device(
 }
 
 /// When the first bar begins.
-fn first_bar() -> i64 {
-    let now = seconds(now());
+fn first_bar(hub: &HubState) -> i64 {
+    let now = seconds(now(hub));
     now - now.rem_euclid(SPAN_S) - (BARS - 1) * SPAN_S
 }
 

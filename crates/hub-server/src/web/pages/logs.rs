@@ -37,7 +37,7 @@ const EVENTS_WAITING: usize = 1;
 
 /// The part of a device's page that shows its log, once somebody asks for it.
 pub(crate) fn on_device(hub: &HubState, device: &str, machines: &[String]) -> Markup {
-    let is_shared = hub.logs().is_shared(device, now());
+    let is_shared = hub.logs().is_shared(device, now(hub));
     html! {
         section #log data-keep[is_shared] aria-labelledby="log-heading" {
             h2 #log-heading { "Log" }
@@ -55,7 +55,8 @@ pub(crate) fn on_device(hub: &HubState, device: &str, machines: &[String]) -> Ma
                 script src="/log.js" defer {}
             } @else {
                 p { "This device shows its log to its owner's command alone: " code { "tenure log --device " (device) }
-                    ". To watch it here, start the device with " code { "--log-to-hub" } "." }
+                    ". To watch it here, start the device with " code { "--log-to-hub" } "; of several processes of a hub, \
+                    the one that the device speaks with shows it." }
             }
         }
     }

@@ -123,7 +123,7 @@ pub(crate) async fn steer(
         headers: HeaderMap::new(),
         body: Vec::new(),
         who: holder.who.clone(),
-        unix_s: now(),
+        unix_s: now(&hub),
         hub_hears_since_unix_s: hub.hears_since_unix_s(),
     };
     let done = hub.run(move |_, database| {

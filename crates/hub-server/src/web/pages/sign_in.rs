@@ -35,8 +35,8 @@ pub(crate) async fn by_form(State(hub): State<HubState>, body: Bytes) -> Respons
 }
 
 async fn open(hub: &HubState, code: String) -> Response {
-    let opened = hub.run(move |_, database| {
-        database.transact(|connection| sign_in::open_page(connection, code.trim(), now()))
+    let opened = hub.run(move |hub, database| {
+        database.transact(|connection| sign_in::open_page(connection, code.trim(), now(hub)))
     });
     match opened.await {
         Ok(Some(secret)) => {
@@ -91,8 +91,8 @@ pub(crate) async fn revoke(
     Segments(id): Segments<i64>,
     Pass { who, .. }: Pass<Ending>,
 ) -> Response {
-    let revoked = hub.run(move |_, database| {
-        database.transact(|connection| sign_in::revoke(connection, &who, id, now()))
+    let revoked = hub.run(move |hub, database| {
+        database.transact(|connection| sign_in::revoke(connection, &who, id, now(hub)))
     });
     match revoked.await {
         Ok(true) => redirect("/passes"),
