@@ -214,6 +214,8 @@ function joined(modules) {
     const text = relaid(lowered(module))
       .replace('"use strict";', "")
       .replace('Object.defineProperty(exports, "__esModule", { value: true });', "")
+      // What is undefined until it is set needn't be set to that, and the engine makes no getter of a value.
+      .replace(/(exports\.[\w$]+ = )+void 0;/, "")
       .replace(/require\((\s*)"([^"]*)"(\s*)\)/g, (whole, before, specifier, behind) =>
         specifier === "tenure" ? `${before}__tenure${behind}` : `__require(${before}${index(specifier)}${behind})`);
     files.push({ name: module.file, first: script.split("\n").length });
