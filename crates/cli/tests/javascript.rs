@@ -110,6 +110,7 @@ fn errors_that_nobody_catches_fail_the_call_with_message_file_and_line() {
         ("nameless", "TypeError: a function without a name is named by a text", "timers.every"),
         ("dynamic", "TypeError: no code and no regular expression", "new RegExp(text)"),
         ("hold", "InternalError: out of memory", "\"y\".repeat"),
+        ("long", "Error: ééééé", "\"é\".repeat(300)"),
         ("recurse", "InternalError: out of memory", "recurse() + 1"),
     ] {
         let error = device.call(function, None).unwrap_err();

@@ -57,6 +57,7 @@ files! {
     "javascript/build.cjs",
     "javascript/compile.c",
     "javascript/engine.c",
+    "javascript/host.c",
     "javascript/include/ctype.h",
     "javascript/include/inttypes.h",
     "javascript/include/math.h",

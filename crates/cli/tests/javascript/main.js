@@ -84,6 +84,10 @@ export function words() {
   throw "just words";
 }
 
+export function long() {
+  throw new Error("é".repeat(300));
+}
+
 export function object() {
   throw { code: 7 };
 }
