@@ -5,6 +5,7 @@ pub mod build;
 pub(crate) mod c_project;
 pub(crate) mod compiled;
 mod foreign_abort;
+pub(crate) mod javascript_project;
 pub mod module;
 pub mod native;
 pub mod pack;

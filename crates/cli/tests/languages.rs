@@ -52,6 +52,11 @@ fn new_assembly_script_project_builds_greets_and_is_tested() {
     new_project_builds_greets_and_is_tested("assemblyscript", 16 * 1024);
 }
 
+#[test]
+fn new_java_script_project_builds_greets_and_is_tested() {
+    new_project_builds_greets_and_is_tested("javascript", 32 * 1024);
+}
+
 const ZIG: &str = r#"const std = @import("std");
 const tenure = @import("tenure");
 pub const panic = tenure.panic;
@@ -339,6 +344,7 @@ fn client(name: &str, file: &str) -> String {
     format!(
         "#!/bin/sh\necho {name} \"$@\" >> \"$SAID\"\n\
          for word; do test \"$last\" = --prefix -o \"$last\" = --target && folder=$word; last=$word; done\n\
+         cat \"$folder/package-lock.json\" >> \"$SAID\" 2> /dev/null\n\
          {{ mkdir -p \"$folder/$(dirname {file})\" && echo tool > \"$folder/{file}\"; }}\n"
     )
 }
@@ -350,9 +356,10 @@ fn toolchains_of_registries_are_pinned_and_lie_in_a_folder_of_tenures_own() {
     workbench.write(&[
         ("bin/npm", &client("npm", asc)),
         ("bin/python3", &client("python3", "ziglang/zig")),
+        ("bin/cargo", "#!/bin/sh\necho cargo \"$@\" >> \"$SAID\"\ncat Cargo.lock >> \"$SAID\"\n"),
         ("broken/npm", "#!/bin/sh\nexit 3\n"),
     ]);
-    for program in ["bin/npm", "bin/python3", "broken/npm"] {
+    for program in ["bin/npm", "bin/python3", "bin/cargo", "broken/npm"] {
         let all = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(workbench.path(program), all).unwrap();
     }
@@ -380,6 +387,20 @@ fn toolchains_of_registries_are_pinned_and_lie_in_a_folder_of_tenures_own() {
         let said = std::fs::read_to_string(&said).unwrap();
         assert_eq!(said.lines().filter(|line| line.contains(words)).count(), 1, "{said}");
     }
+    // JavaScript's come by their digests, and what isn't whole isn't kept.
+    let failed = install("bin", "javascript");
+    let error = String::from_utf8(failed.stderr).unwrap();
+    assert!(!failed.status.success() && error.contains("typescript.js was fetched"), "{error}");
+    let said = std::fs::read_to_string(&said).unwrap();
+    for words in [
+        "cargo vendor --quiet --locked",
+        "9069c14e079e0e1b0fb1155d98fa18ca11a7ee5529734885fb4a3c8c3fe282b2",
+        "npm ci",
+        "sha512-jl1vZzPDinLr9eUt3J/t7V6FgNEw9QjvBPdysz9KfQDD41fQrC2Y4vKQdiaUpFT4bXlb1RHhLpp8wtm6M5TgSw==",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(workbench.path("toolchains")).unwrap().count(), 2);
 }
 
 #[test]
@@ -395,7 +416,7 @@ fn toolchains_for_all_of_a_computer_are_installed_only_if_that_is_said() {
     }
     let listed = toolchains(&workbench);
     let names: Vec<&str> = listed.keys().map(String::as_str).collect();
-    assert_eq!(names, ["assemblyscript", "c", "cpp", "rust", "tinygo", "zig"]);
+    assert_eq!(names, ["assemblyscript", "c", "cpp", "javascript", "rust", "tinygo", "zig"]);
     if listed["tinygo"]["is_there"] == false {
         let error = workbench.tenure_error(&["toolchain", "install", "tinygo"]);
         assert!(error.contains("get it from tinygo.org"), "{error}");

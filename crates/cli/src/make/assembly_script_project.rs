@@ -95,19 +95,7 @@ impl Made {
             "the code's constants, its stack and the least heap take {least} bytes of memory, but tenure.toml asks for \
              {bytes}; set memory_bytes in [budget] to more, or build.stack_bytes lower"
         );
-        let mut module = self.module.get(..8).unwrap_or_default().to_vec();
-        for payload in Parser::new(0).parse_all(&self.module) {
-            let payload = payload?;
-            let Some((id, range)) = payload.as_section() else { continue };
-            match payload {
-                Payload::MemorySection(_) => {
-                    append_section(&mut module, id, &exact_memory_section(bytes));
-                }
-                _ => {
-                    append_section(&mut module, id, self.module.get(range).unwrap_or_default());
-                }
-            }
-        }
+        let module = with_exact_memory(&self.module, bytes)?;
         let further = code_at(&module)?.saturating_sub(code_at(&self.module)?);
         Ok(Self { module, lines: self.lines.further(further) })
     }
@@ -117,6 +105,22 @@ impl Made {
         self.lines.append_to(&mut self.module);
         fs::write(path, self.module)
     }
+}
+
+/// A module with a memory of so many bytes, and no more.
+pub(crate) fn with_exact_memory(whole: &[u8], bytes: u32) -> Result<Vec<u8>, BinaryReaderError> {
+    let mut module = whole.get(..8).unwrap_or_default().to_vec();
+    for payload in Parser::new(0).parse_all(whole) {
+        let payload = payload?;
+        let Some((id, range)) = payload.as_section() else { continue };
+        match payload {
+            Payload::MemorySection(_) => {
+                append_section(&mut module, id, &exact_memory_section(bytes));
+            }
+            _ => append_section(&mut module, id, whole.get(range).unwrap_or_default()),
+        }
+    }
+    Ok(module)
 }
 
 /// A memory of so many pages of one byte, and no more (custom page sizes, "Binary format").

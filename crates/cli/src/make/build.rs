@@ -10,6 +10,7 @@ use crate::home::Home;
 use crate::make::assembly_script_project;
 use crate::make::c_project;
 use crate::make::compiled;
+use crate::make::javascript_project;
 use crate::make::module::Module;
 use crate::make::native;
 use crate::make::pack::{CompiledCode, Linked, pack};
@@ -232,6 +233,9 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
         }
         Code::In(Language::AssemblyScript) => {
             Ok((assembly_script_project::compile(folder, project)?, Linked::Elsewhere))
+        }
+        Code::In(Language::JavaScript) => {
+            Ok((javascript_project::compile(folder, project)?, Linked::Elsewhere))
         }
         Code::Made(path) => {
             let path = folder.join(path);

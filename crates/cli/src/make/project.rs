@@ -44,6 +44,9 @@ pub enum Kind {
     AssemblyScript,
     /// Zig.
     Zig,
+    /// JavaScript.
+    #[value(name = "javascript")]
+    JavaScript,
     /// C or C++ with the API of the 2020 Nihilo, and budgets that its programs fit into.
     Nihilo,
 }
@@ -97,6 +100,15 @@ const ZIG: Template = &[
     (".gitignore", include_str!("../../templates/gitignore")),
 ];
 
+const JAVASCRIPT: Template = &[
+    ("tenure.toml", include_str!("../../templates/javascript/tenure.toml")),
+    ("src/main.js", include_str!("../../templates/javascript/src/main.js")),
+    ("jsconfig.json", include_str!("../../templates/javascript/jsconfig.json")),
+    ("tests.toml", include_str!("../../templates/tests.toml")),
+    ("README.md", include_str!("../../templates/README.md")),
+    (".gitignore", include_str!("../../templates/gitignore")),
+];
+
 const NIHILO: Template = &[
     ("tenure.toml", include_str!("../../templates/nihilo/tenure.toml")),
     ("src/root.cpp", include_str!("../../templates/nihilo/src/root.cpp")),
@@ -145,6 +157,7 @@ pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf>
         Kind::Cpp => CPP,
         Kind::AssemblyScript => ASSEMBLY_SCRIPT,
         Kind::Zig => ZIG,
+        Kind::JavaScript => JAVASCRIPT,
         Kind::Nihilo => NIHILO,
     };
     let folder = write(parent, name, template, &[])?;

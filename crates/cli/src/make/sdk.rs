@@ -54,6 +54,19 @@ files! {
     "c/standard/nihilo.h",
     "c/standard/tenure.h",
     "c/standard/tenure_native.h",
+    "javascript/build.cjs",
+    "javascript/compile.c",
+    "javascript/engine.c",
+    "javascript/host.c",
+    "javascript/include/ctype.h",
+    "javascript/include/inttypes.h",
+    "javascript/include/math.h",
+    "javascript/include/setjmp.h",
+    "javascript/include/sys/time.h",
+    "javascript/json.c",
+    "javascript/library.c",
+    "javascript/stdlib.c",
+    "javascript/tenure.d.ts",
     "rust/Cargo.toml",
     "rust/src/calls.rs",
     "rust/src/events.rs",
@@ -125,7 +138,12 @@ pub fn c_sources(beside: Beside) -> impl Iterator<Item = String> {
 
 /// Feeds all of the SDK for C to a hasher, by which a change of it is noticed.
 pub fn hash(hasher: &mut impl Hasher) {
-    FILES.iter().filter(|(path, _)| path.starts_with("c/")).for_each(|file| file.hash(hasher));
+    hash_below("c/", hasher);
+}
+
+/// Feeds the files of the SDK whose path begins so to a hasher.
+pub fn hash_below(folder: &str, hasher: &mut impl Hasher) {
+    FILES.iter().filter(|(path, _)| path.starts_with(folder)).for_each(|file| file.hash(hasher));
 }
 
 #[cfg(test)]
@@ -136,8 +154,9 @@ mod tests {
     fn every_file_of_the_sdk_is_carried() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
         let mut missing = Vec::new();
-        let folders = ["c/include", "c/src", "c/standard", "rust/src", "assemblyscript", "zig"]
-            .map(String::from);
+        let folders =
+            ["c/include", "c/src", "c/standard", "rust/src", "assemblyscript", "javascript", "zig"]
+                .map(String::from);
         let mut folders = folders.to_vec();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(root.join(&folder)).unwrap() {

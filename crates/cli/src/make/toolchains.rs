@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::json;
 
+use crate::make::javascript_project;
 use crate::make::registry_tools::{RegistryTool, asc, zig};
 use crate::make::toolchain::{
     Clang, RUST_TARGET, RUST_WASI_TARGET, Rust, Sysroot, has_rust_target,
@@ -58,17 +59,21 @@ enum Toolchain {
     AssemblyScript,
     /// Zig.
     Zig,
+    /// JavaScript.
+    #[value(name = "javascript")]
+    JavaScript,
     /// Go, by TinyGo.
     #[value(name = "tinygo")]
     TinyGo,
 }
 
-const ALL: [Toolchain; 6] = [
+const ALL: [Toolchain; 7] = [
     Toolchain::Rust,
     Toolchain::C,
     Toolchain::Cpp,
     Toolchain::AssemblyScript,
     Toolchain::Zig,
+    Toolchain::JavaScript,
     Toolchain::TinyGo,
 ];
 
@@ -96,6 +101,7 @@ impl Toolchain {
             Self::Cpp => "cpp",
             Self::AssemblyScript => "assemblyscript",
             Self::Zig => "zig",
+            Self::JavaScript => "javascript",
             Self::TinyGo => "tinygo",
         }
     }
@@ -122,6 +128,7 @@ impl Toolchain {
                 said(asc(&folder)?.arg("--version"))
             }
             Self::Zig => Ok(format!("Zig {}", said(zig()?.arg("version"))?)),
+            Self::JavaScript => javascript_project::found(),
             Self::TinyGo => said(Command::new("tinygo").arg("version")).context(
                 "TinyGo is in no registry of packages: get it from tinygo.org; what `tinygo build -target=wasip1` makes is \
                  packed with `module` in tenure.toml",
@@ -146,10 +153,14 @@ impl Toolchain {
         let tool = match self {
             Self::AssemblyScript => RegistryTool::AssemblyScript,
             Self::Zig => RegistryTool::Zig,
+            Self::JavaScript => RegistryTool::JavaScript,
             _ => return self.install_for_all(system, output),
         };
         let program = tool.install().with_context(|| format!("{name} isn't installed"))?;
         let version = tool.version();
+        if self == Self::JavaScript {
+            javascript_project::make_engine()?;
+        }
         output.line(
             &format!("installed {name} {version}: {}", program.display()),
             &json!({ "language": name, "version": version, "compiler": program }),

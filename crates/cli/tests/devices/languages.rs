@@ -18,7 +18,7 @@ fn machines_of_all_languages_hear_the_same_sensor_and_say_the_same_of_it() {
     command.args(["--json", "--survives", "kill", "--peripherals", "peripherals.toml"]);
     let device = Process::start(command);
     user.install(&device, &["thermostat"]);
-    for language in ["rust", "c", "cpp", "zig", "assemblyscript"] {
+    for language in ["rust", "c", "cpp", "zig", "assemblyscript", "javascript"] {
         if !is_there(&user, language) {
             skip_without_tool(language);
             continue;
@@ -36,7 +36,7 @@ fn machines_of_languages_that_fit_live_side_by_side_on_an_emulated_board() {
     let address = free_ipv4_address();
     let device = device_at(RISCV32, &user, "attic", &address);
     user.install(&device, &["thermostat"]);
-    let languages = ["rust", "c", "zig", "assemblyscript"];
+    let languages = ["rust", "c", "zig", "assemblyscript", "javascript"];
     let there: Vec<_> =
         languages.into_iter().filter(|language| is_there(&user, language)).collect();
     languages.iter().filter(|it| !there.contains(it)).for_each(|it| skip_without_tool(it));
@@ -67,6 +67,7 @@ fn what_the_same_machine_takes_stays_within_what_its_language_needs() {
         ("rust", 8 * 1024, 50_000),
         ("assemblyscript", 16 * 1024, 90_000),
         ("cpp", 16 * 1024, 60_000),
+        ("javascript", 32 * 1024, 120_000),
     ] {
         if !is_there(&user, language) {
             skip_without_tool(language);

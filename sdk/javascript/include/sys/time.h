@@ -1,0 +1,2 @@
+/* The engine includes it, and calls nothing of it. */
+#pragma once
