@@ -159,10 +159,7 @@ impl Secrets {
             return Ok(());
         }
         self.verifications.pay(now, caller, signatures).map_err(|wait| {
-            let milliseconds = wait.as_millis();
-            ControlError::Full(alloc::format!(
-                "too many signatures to verify; try again in {milliseconds} milliseconds"
-            ))
+            ControlError::busy_for(wait, "too many signatures to verify")
         })
     }
 }

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -52,7 +53,23 @@ struct Encoded<'a> {
     text: Cow<'a, str>,
 }
 
+/// How a [`ControlError::Busy`] says when to ask again: what stands before the milliseconds, and behind them.
+const AGAIN_IN: [&str; 2] = ["; try again in ", " milliseconds"];
+
 impl ControlError {
+    /// [`Self::Busy`] for so long, for a reason.
+    pub fn busy_for(wait: Duration, reason: &str) -> Self {
+        let [before, behind] = AGAIN_IN;
+        Self::Busy(alloc::format!("{reason}{before}{}{behind}", wait.as_millis()))
+    }
+
+    /// When to ask again, if it says so. Nothing was done.
+    pub fn again_in(&self) -> Option<Duration> {
+        let Self::Busy(text) = self else { return None };
+        let (_, milliseconds) = text.rsplit_once(AGAIN_IN[0])?;
+        milliseconds.strip_suffix(AGAIN_IN[1])?.parse().ok().map(Duration::from_millis)
+    }
+
     /// Its code on the wire.
     pub fn code(&self) -> u8 {
         match self {

@@ -2,6 +2,7 @@ use super::*;
 use crate::message;
 use alloc::format;
 use alloc::string::String;
+use core::time::Duration;
 
 /// A device that answers what it is asked for.
 #[derive(Default)]
@@ -128,6 +129,18 @@ fn every_error_comes_back_as_it_went() {
         let bytes = encode_answer::<()>(&Err(error.clone()));
         assert_eq!(decode_answer::<()>(&bytes), Err(error));
     }
+}
+
+#[test]
+fn device_that_is_busy_says_when_to_ask_again_if_it_knows() {
+    let busy = ControlError::busy_for(Duration::from_millis(3900), "too many signatures to verify");
+    let text = "the device is busy: too many signatures to verify; try again in 3900 milliseconds";
+    assert_eq!(busy.to_string(), text);
+    assert_eq!(busy.again_in(), Some(Duration::from_millis(3900)));
+    for text in ["another transfer is under way", "x; try again in a milliseconds", ""] {
+        assert_eq!(ControlError::Busy(text.into()).again_in(), None, "{text}");
+    }
+    assert_eq!(ControlError::Full("x; try again in 1 milliseconds".into()).again_in(), None);
 }
 
 #[test]

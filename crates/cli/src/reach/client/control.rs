@@ -1,14 +1,39 @@
 //! One function of a device's own machine, called by the owner's protocol.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, anyhow};
 use tenure_wire::Address;
-use tenure_wire::control::Function;
+use tenure_wire::control::{Function, decode_answer};
 
 use super::{CONTROL_TIMEOUT, Client, NoResult, Route};
+use crate::terminal::output::tell_of_wait;
+
+/// How often a device is asked again that said when, and how long it is waited for each time at most.
+const BUSY_MAX: u32 = 3;
+const BUSY_FOR_MAX: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Calls one function of a device's own machine; the answer is still encoded.
+    /// Calls one function of a device's own machine; the answer is still encoded. One that is busy is asked again when it
+    /// says.
     pub(super) fn call_control(
+        &mut self,
+        route: &Route,
+        function: Function,
+        request: &[u8],
+    ) -> anyhow::Result<Vec<u8>> {
+        for _ in 0..BUSY_MAX {
+            let answer = self.call_control_once(route, function, request)?;
+            let Err(refusal) = decode_answer::<()>(&answer) else { return Ok(answer) };
+            let Some(wait) = refusal.again_in() else { return Ok(answer) };
+            let wait = wait.min(BUSY_FOR_MAX);
+            tell_of_wait(&format!("{refusal}, as this command does now"));
+            self.pause(wait)?;
+        }
+        self.call_control_once(route, function, request)
+    }
+
+    fn call_control_once(
         &mut self,
         route: &Route,
         function: Function,
