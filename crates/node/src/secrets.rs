@@ -158,9 +158,9 @@ impl Secrets {
         if is_free || *caller == services.config.owner.machine {
             return Ok(());
         }
-        self.verifications.pay(now, caller, signatures).map_err(|wait| {
-            ControlError::busy_for(wait, "too many signatures to verify")
-        })
+        self.verifications
+            .pay(now, caller, signatures)
+            .map_err(|wait| ControlError::busy_for(wait, "too many signatures to verify"))
     }
 }
 
