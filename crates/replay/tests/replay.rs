@@ -253,7 +253,8 @@ fn replayed(record: &[u8]) -> Result<(Replayed, Vec<String>), ReplayError> {
 fn fuel_is_told_to_the_unit_and_the_run_is_the_same_with_and_without() {
     let paper = Paper::default();
     let mut world = World::new(paper.clone());
-    world.pass(Duration::from_millis(1200));
+    // `entry` takes three times 700 ms; then `read` is called.
+    world.pass(Duration::from_millis(2800));
     let paid: u64 = world.device.node().machines().map(|machine| machine.fuel_used).sum();
     world.device.finish();
     let record = paper.0.lock().unwrap().clone();
