@@ -240,6 +240,7 @@ fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
             "src/main.js:2:3: there is no setTimeout on devices: timers.after",
         ),
         ("const all = new Map();\n", "src/main.js:1:17: there is no Map on devices"),
+        ("class Lamp {\n  #lit;\n}\n", "src/main.js:2:3: there are no private names"),
         ("const n = 1n;\n", "src/main.js:1:11: there are no integers of any length"),
         ("export default function run() {}\n", "src/main.js:1:1: export functions by their names"),
         ("import { x } from \"./gone\";\n", "src/main.js:1:1: there is no file src/gone"),
