@@ -47,6 +47,7 @@ function refusal(node) {
   if (ts.isAwaitExpression(node)) return waits;
   if (ts.isFunctionLike(node) && has(ts.ModifierFlags.Async)) return waits;
   if (node.asteriskToken !== undefined && ts.isFunctionLike(node)) return "there are no generators; return an array";
+  if (ts.isPrivateIdentifier(node)) return "there are no private names; variables of a file are seen by nobody else";
   if (node.kind === ts.SyntaxKind.BigIntLiteral) return "there are no integers of any length (BigInt)";
   if (node.kind === ts.SyntaxKind.ImportKeyword && ts.isCallExpression(node.parent)) return "import stands at the top alone";
   if (ts.isExportAssignment(node) || has(ts.ModifierFlags.Default)) return "export functions by their names; no default is called";

@@ -204,14 +204,16 @@ JSValue tenure_js_tree_list(JSContext *ctx, JSValue *this, int count, JSValue *a
 /* The most that is shown of what a machine says of a failure. */
 #define WORDS_BYTES 160
 
-/* A result that is waiting to be read, or the failure of its call. */
-static JSValue result(JSContext *ctx, int32_t status, bool as_bytes) {
+/* A result that is waiting to be read, or the failure of its call, of which there may be words. */
+static JSValue result(JSContext *ctx, int32_t status, bool has_words, bool as_bytes) {
     if (status == TENURE_NULL) {
         return JS_NULL;
     }
     if (status < 0) {
-        char words[WORDS_BYTES];
-        tenure_failure_text(words, sizeof words);
+        char words[WORDS_BYTES] = "";
+        if (has_words || status == TENURE_EXECUTION || status == TENURE_OVERSPENT) {
+            tenure_failure_text(words, sizeof words);
+        }
         return throw_with(ctx, status, words);
     }
     JSValue room = room_for(ctx, (uint32_t)status, as_bytes);
@@ -232,7 +234,9 @@ JSValue tenure_js_call_machine(JSContext *ctx, JSValue *this, int count, JSValue
     struct span value = said(ctx, arguments[2], &values);
     int32_t status = tenure_host_call((const char *)target.at, target.length, (const char *)name.at, name.length,
                                       value.at, value.length, deadline_ms);
-    return result(ctx, status, as_bytes);
+    // Of a server outside the device says why there is no answer.
+    bool is_outside = memchr(target.at != NULL ? target.at : (const uint8_t *)"", ':', target.length) != NULL;
+    return result(ctx, status, is_outside, as_bytes);
 }
 
 /* The slots of a queued call's fields. */

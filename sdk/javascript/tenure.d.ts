@@ -63,7 +63,7 @@ declare module "tenure" {
 
   // ---- secrets that the tenant keeps on the device ----
 
-  /** The secret of that name, or null. Read it where it is used: it may change while the machine runs. */
+  /** The secret of that name, or null; without the right to it an error is thrown. Read it where it is used: it may change while the machine runs. */
   function secret(name: string): string | null;
 
   // ---- calling other machines ----

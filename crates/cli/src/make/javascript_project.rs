@@ -181,13 +181,14 @@ impl Engine {
         if engine.folder.is_dir() {
             return Ok(engine);
         }
-        let draft = tempfile::tempdir_in(&place)
-            .with_context(|| format!("can't write to {}", place.display()))?;
-        make(clang, &place.join(ENGINE_SOURCES), draft.path())?;
-        let moved = fs::rename(draft.path(), &engine.folder);
-        // Another command may have been faster.
+        // Who else builds at the same time waits, and finds it made.
+        let place_error = || format!("can't write to {}", place.display());
+        let lock = fs::File::create(place.join("engine.lock")).with_context(place_error)?;
+        lock.lock().with_context(place_error)?;
         if !engine.folder.is_dir() {
-            moved.with_context(|| format!("can't write {}", engine.folder.display()))?;
+            let draft = tempfile::tempdir_in(&place).with_context(place_error)?;
+            make(clang, &place.join(ENGINE_SOURCES), draft.path())?;
+            fs::rename(draft.path(), &engine.folder).with_context(place_error)?;
         }
         Ok(engine)
     }
