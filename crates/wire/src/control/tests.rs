@@ -1,7 +1,7 @@
 use super::*;
 use crate::message;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use core::time::Duration;
 
 /// A device that answers what it is asked for.
