@@ -255,7 +255,7 @@ fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
         assert!(error.contains(words) && error.contains("m doesn't compile"), "{source}: {error}");
     }
     // What is declared or is a property is one's own.
-    let own = "class Map {}\nexport function run(all) { return [new Map(), all.Set, { Proxy: 1 }].length; }\n";
+    let own = "class Map {}\nexport function run(all = {}) { return [new Map(), all.Set, { Proxy: 1 }].length; }\n";
     project(&workbench, 8192, &[("main.js", own)]);
     let error = workbench.tenure_error(&["build", "m"]);
     assert!(error.contains("but tenure.toml asks for 8192; set memory_bytes"), "{error}");
