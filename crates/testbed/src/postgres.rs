@@ -157,9 +157,7 @@ impl Cluster {
     pub fn freeze(&self) {
         // Nobody starts another one meanwhile.
         self.signal("-STOP");
-        for child in children_of(&self.pid()) {
-            run(Command::new("kill").args(["-STOP", &child]));
-        }
+        signal_all("-STOP", &children_of(&self.pid()));
     }
 
     /// Has them go on.
@@ -167,16 +165,17 @@ impl Cluster {
     /// # Panics
     /// It isn't running.
     pub fn thaw(&self) {
-        for child in children_of(&self.pid()) {
-            run(Command::new("kill").args(["-CONT", &child]));
-        }
+        signal_all("-CONT", &children_of(&self.pid()));
         self.signal("-CONT");
     }
 
     fn pid(&self) -> String {
-        let pids = fs::read_to_string(self.folder.join("data/postmaster.pid"));
-        let pids = pids.expect("the file of a server that runs");
-        pids.lines().next().expect("its first line").to_string()
+        self.pid_in_file().expect("the file of a server that runs")
+    }
+
+    fn pid_in_file(&self) -> Option<String> {
+        let pids = fs::read_to_string(self.folder.join("data/postmaster.pid")).ok()?;
+        pids.lines().next().map(ToString::to_string)
     }
 
     /// Starts the server, after [`Self::kill`] once more.
@@ -210,9 +209,9 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
-            if std::thread::panicking() {
-                // A server that stands still does not end.
-                self.thaw();
+            // A server that stands still doesn't end.
+            if let Some(pid) = self.pid_in_file() {
+                signal_all("-CONT", &[children_of(&pid), vec![pid]].concat());
             }
             drop(keeper.stdin.take());
             let _ = keeper.wait();
@@ -237,6 +236,14 @@ fn program(name: &str) -> Option<PathBuf> {
         found.sort();
         found.pop()
     })
+}
+
+/// Sends a signal to processes, some of which may have ended.
+fn signal_all(signal: &str, processes: &[String]) {
+    for process in processes {
+        let mut kill = Command::new("kill");
+        let _ = kill.args([signal, process]).stderr(Stdio::null()).status();
+    }
 }
 
 fn children_of(pid: &str) -> Vec<String> {
