@@ -62,7 +62,7 @@ const SETTINGS_OF_ALL: &str = "SET statement_timeout = '60s'; SET lock_timeout =
 /// How much longer than the server works at a statement its answer is waited for.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// How long a directory waits for a connection that is being made before it goes on without one.
-const MAKING: Duration = Duration::from_millis(200);
+const MAKING: Duration = Duration::from_secs(1);
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -233,16 +233,16 @@ impl World {
         registrations
     }
 
-    /// Lets a hub put off whoever registers; returns how many it put off.
+    /// Lets a hub put off whoever calls; returns how many registrations it put off.
     #[cfg(feature = "hub-addresses")]
     pub(crate) fn put_off(&mut self, hub: usize, again_in: Duration) -> usize {
         let now = self.now;
         let Stranger { endpoint, incoming, .. } = &mut self.strangers[hub];
-        let put_off = std::mem::take(incoming);
-        for (handle, _) in &put_off {
+        let calls = std::mem::take(incoming);
+        for (handle, _) in &calls {
             endpoint.reply(now, *handle, Err(NoResult::Deferred { again_in }));
         }
-        put_off.len()
+        calls.iter().filter(|(_, function)| function == directory::function::REGISTER).count()
     }
 
     /// Lets the board say for how long it will turn the device off.
