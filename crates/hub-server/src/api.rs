@@ -12,7 +12,7 @@ use crate::devices::revoked;
 use crate::exchange::once::once;
 use crate::exchange::{Exchange, Reply, pairs, segments_of};
 use crate::store::sql::{self, Connection};
-use crate::{registry, rollouts};
+use crate::{alarms, registry, rollouts};
 use sign_in::Holder;
 
 /// The longest body of a request outside of the registry, in bytes.
@@ -39,6 +39,9 @@ pub(crate) fn exchange(
         }
         ["v1", "revocations"] if may(Scope::Rollouts) && !is_read => {
             revoked::take(connection, exchange)
+        }
+        ["v1", "rule-alarms", id, "acknowledge"] if may(Scope::Rollouts) && !is_read => {
+            alarms::answer(connection, exchange, id)
         }
         ["v1", "packages", digest] if may(Scope::Packages) && is_read => {
             registry::package(connection, exchange, digest)
@@ -106,11 +109,13 @@ fn read(
     })
 }
 
-/// Whether a request is for one of the parts that change things: the registry, packages by their own digest, rollouts, and
-/// the devices that are in none any more.
+/// Whether a request is for one of the parts that change things: the registry, packages by their own digest, rollouts, the
+/// devices that are in none any more, and the acknowledgement of alarms.
 fn is_answered_here(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     path == "/v2"
-        || ["/v2/", "/v1/packages/", "/v1/rollouts/"].iter().any(|below| path.starts_with(below))
+        || ["/v2/", "/v1/packages/", "/v1/rollouts/", "/v1/rule-alarms/"]
+            .iter()
+            .any(|below| path.starts_with(below))
         || (matches!(path, "/v1/rollouts" | "/v1/revocations") && !is_read)
 }

@@ -7,6 +7,7 @@
 //! | `web` | HTTP: connections, routes, passes of requests, pages, lists, the OpenAPI document, figures, logs |
 //! | `sessions` | calls of devices and commands in sessions |
 //! | `api` | the requests that HTTP and sessions share: lists, signing in, and who may do what |
+//! | `alarms` | alarms by the rules of the operator's file, with their states |
 //! | `devices` | what devices tell: reports, receipts, logs; and which are revoked |
 //! | `rollouts` | updates of many devices in stages |
 //! | `registry` | packages by digest, as a registry |
@@ -22,6 +23,7 @@
 //! - A database of a newer version is refused and left as it is.
 #![forbid(unsafe_code)]
 
+mod alarms;
 mod api;
 mod devices;
 mod exchange;
@@ -32,6 +34,10 @@ mod sessions;
 mod store;
 mod web;
 
+pub use crate::alarms::{
+    Alarms, Condition, ConditionError, NoWebhookSecret, RULES_MAX, Rule, Rules, SUBJECTS, Webhook,
+    WebhookSecret,
+};
 pub use crate::api::sign_in::request as sign_in_request;
 pub use crate::registry::{Artifact, digest_of as registry_digest};
 pub use crate::rollouts::{

@@ -41,6 +41,7 @@ pub use counts::words_of;
 pub(crate) use counts::{Counts, waits};
 pub(crate) use devices::Saw;
 pub use gates::{Gates, MetricGate, NoMetricGate};
+pub(crate) use labels::{carries, text_of};
 pub use plan::{Plan, PlanError, SignedPlan};
 pub(crate) use states::{DeviceState, Event, State};
 pub(crate) use stored::{Rollout, find};

@@ -7,6 +7,7 @@
 //! - A machine's page shares the hub's host, and nothing else with it (`machines`).
 //! - Connections, the length of headers and bodies, and the time of a request are bounded.
 
+mod alarms;
 mod answers;
 mod asked;
 mod assets;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::duplicate_mod, reason = "each suite is a program of its own, too")]
 
+#[path = "alarms.rs"]
+mod alarms;
 #[path = "fleet/conflicts.rs"]
 mod conflicts;
 #[path = "fleet/main.rs"]

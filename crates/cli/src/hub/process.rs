@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::{Certificates, Database, Entrance, Location};
+use tenure_hub_server::{Alarms, Certificates, Database, Entrance, Location, Rules, Running};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
@@ -21,6 +21,7 @@ use log::Log;
 use moving::MoveArguments;
 use pages::{Served, Serving};
 
+mod alarms;
 mod database;
 mod log;
 mod moving;
@@ -136,6 +137,9 @@ struct RunArguments {
     /// The prices of bills on the pages, as `tenure bill` takes them.
     #[arg(long, value_name = "FILE", requires = "pages")]
     tariff: Option<PathBuf>,
+    /// Raise alarms by the rules in this file, and tell the servers that it names.
+    #[arg(long, value_name = "FILE")]
+    alarms: Option<PathBuf>,
     /// List only devices of this owner: a signing key, as `tenure key --own` prints it, or `own` for your own;
     /// may be repeated.
     #[arg(long, value_name = "KEY", required_unless_present = "open")]
@@ -184,6 +188,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let config = config(arguments)?;
+    let rules = arguments.alarms.as_deref();
+    let rules = rules.map(|path| alarms::read(path, arguments.tariff.is_some())).transpose()?;
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let entrance = arguments.pages.map(|address| entrance(address, arguments)).transpose()?;
@@ -200,6 +206,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let serving = entrance.map(|entrance| serving(entrance, arguments)).transpose()?;
     let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
     hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
+    if let Some(rules) = rules {
+        watch(rules, arguments, &running)?;
+    }
     announce(&hub, &link, pages.as_ref(), output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
@@ -265,6 +274,13 @@ fn serving(entrance: Entrance, arguments: &RunArguments) -> anyhow::Result<Servi
         url: arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string()),
         are_strangers_let_in: arguments.guests,
     })
+}
+
+/// Begins to look at the rules of alarms, on a thread of its own.
+fn watch(rules: Rules, arguments: &RunArguments, running: &Running) -> anyhow::Result<()> {
+    let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
+    let alarms = Alarms::open(&location(arguments)?, running, rules, tariff, alarms::reach()?)?;
+    alarms.start().context("can't look at the rules of alarms")
 }
 
 /// Where the database is: on the server that is named, or in the hub's folder.

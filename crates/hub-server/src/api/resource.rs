@@ -81,10 +81,11 @@ const fn column_of_each(
 const DEVICE_OF: &str = "coalesce(devices.name, r.device_key)";
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 14] = [
+pub(crate) static RESOURCES: [Resource; 15] = [
     listed::DEVICES,
     reported::MACHINES,
     reported::ALARMS,
+    listed::RULE_ALARMS,
     reported::FAULTS,
     reported::REPORTS,
     reported::METRICS,

@@ -191,7 +191,7 @@ impl BillLine {
 }
 
 /// The month of a moment, as `2026-11`, in UTC.
-fn month(unix_s: u64) -> String {
+pub(crate) fn month(unix_s: u64) -> String {
     time(unix_s).chars().take(7).collect()
 }
 

@@ -25,7 +25,7 @@ const AGAIN_IN_ROLLOUT_S: u32 = 5;
 /// How many reports a second the hub wants to take.
 const REPORTS_PER_S: i64 = 1_000;
 /// The most faults of one device that are kept, and for how long, in seconds: 90 days.
-const FAULTS_KEPT_MAX: i64 = 200;
+pub(crate) const FAULTS_KEPT_MAX: i64 = 200;
 const FAULTS_S: i64 = 90 * 24 * 60 * 60;
 /// The bytes that a report may add to the database: 64 machines, 32 faults and their lines.
 const REPORT_BYTES: usize = 64 * 1024;

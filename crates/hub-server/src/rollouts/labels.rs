@@ -8,7 +8,7 @@ use super::requests::is_busy;
 use crate::store::sql::{self, Connection, params};
 
 /// Labels as the database has them.
-pub(super) fn text_of(labels: &[Label]) -> String {
+pub(crate) fn text_of(labels: &[Label]) -> String {
     let mut words: Vec<String> = labels.iter().map(Label::to_string).collect();
     words.sort();
     words.dedup();
@@ -16,7 +16,7 @@ pub(super) fn text_of(labels: &[Label]) -> String {
 }
 
 /// Whether a device with the labels `has` carries all of those in `wanted`.
-fn carries(has: &str, wanted: &str) -> bool {
+pub(crate) fn carries(has: &str, wanted: &str) -> bool {
     wanted.split(' ').all(|label| has.split(' ').any(|known| known == label))
 }
 

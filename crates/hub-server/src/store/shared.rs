@@ -13,6 +13,8 @@ use super::sql::{self, Connection, Next, OptionalExtension as _, params};
 
 /// The lease for what is due by the clock: steps of rollouts, and what is to be forgotten.
 pub(crate) const CLOCK: &str = "clock";
+/// The lease for alarms: looking at the rules, and telling of what was raised.
+pub(crate) const ALARMS: &str = "alarms";
 /// How long a process may be without the others' changes before it reads all devices instead.
 const FOLLOWED: Duration = Duration::from_secs(60);
 /// How long it is kept that a device is gone: longer than anybody follows the changes without reading all, in seconds.
@@ -141,7 +143,7 @@ impl Process {
     ///
     /// # Errors
     /// The database fails; they end by themselves then.
-    pub(super) fn give_back(&self, connection: &Connection) -> Result<(), sql::Error> {
+    pub(crate) fn give_back(&self, connection: &Connection) -> Result<(), sql::Error> {
         let end = "UPDATE leases SET ends_at = clock_timestamp() WHERE holder = ?1";
         connection.statement(end).execute([&self.name]).map(drop)
     }

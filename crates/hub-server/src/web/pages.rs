@@ -1,5 +1,6 @@
 //! The pages: server-rendered, without a build step, readable with or without script.
 
+pub(crate) mod alarms;
 pub(crate) mod bills;
 mod charts;
 mod installing;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> Router<HubState> {
         .route("/devices/{device}", get(device))
         .route("/rollouts/{id}", get(rollouts::show))
         .route("/rollouts/{id}/{verb}", post(rollouts::steer))
+        .route("/rule-alarms/{id}/acknowledge", post(alarms::acknowledge))
         .route("/bills", get(bills::show))
         .route("/bills.csv", get(bills::csv))
         .route("/sign-in", get(sign_in::show).post(sign_in::by_form))
@@ -50,6 +52,8 @@ pub(super) fn routes() -> Router<HubState> {
 
 /// The list that is shown first.
 const FLEET: &str = "devices";
+/// The list that shows the alarms of rules before its own.
+const ALARMS: &str = "alarms";
 
 /// `GET /RESOURCE`.
 async fn list(
@@ -59,11 +63,19 @@ async fn list(
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
+    let by_rules = match resource.name {
+        ALARMS => match alarms::by_rules(&hub, who.clone()).await {
+            Ok(by_rules) => Some(by_rules),
+            Err(answer) => return answer,
+        },
+        _ => None,
+    };
     let (request, rows) = match lists::rows(&hub, resource, who, &parameters).await {
         Ok(rows) => rows,
         Err(answer) => return answer,
     };
     let body = html! {
+        @if let Some(by_rules) = by_rules { (by_rules) }
         p { (resource.about) }
         (search(resource, &request))
         (table(resource, &request, &rows, true))
@@ -155,5 +167,13 @@ fn machines_of(parts: &[(&'static Resource, Request, Rows)]) -> Vec<String> {
 }
 
 /// The lists on the page of a device, in that order.
-const OF_DEVICE: [&str; 7] =
-    ["devices", "alarms", "device-reports", "machines", "machine-metrics", "faults", "receipts"];
+const OF_DEVICE: [&str; 8] = [
+    "devices",
+    "rule-alarms",
+    "alarms",
+    "device-reports",
+    "machines",
+    "machine-metrics",
+    "faults",
+    "receipts",
+];

@@ -22,8 +22,8 @@ use crate::web::openapi::Document;
 use crate::web::pages::{self, bills, logs};
 use crate::web::state::HubState;
 use crate::web::{
-    assets, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages, receipts,
-    rollouts,
+    alarms, assets, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages,
+    receipts, rollouts,
 };
 
 /// How long a request may take, its body included.
@@ -52,6 +52,7 @@ fn api() -> OpenApiRouter<HubState> {
     OpenApiRouter::with_openapi(openapi::skeleton())
         .merge(lists::routes())
         .merge(rollouts::routes())
+        .routes(routes!(alarms::acknowledge))
         .routes(routes!(bills::json))
         .routes(routes!(logs::stream))
         .routes(routes!(receipts::take))

@@ -12,7 +12,7 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, Pages, Visitors, serve, sign_in_request};
+use tenure_hub_server::{Database, Location, Pages, Visitors, serve, sign_in_request};
 use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
 use tenure_pages::Origins;
 use tenure_testbed::any_address;
@@ -241,6 +241,10 @@ impl World {
         let cookie = reply.header("set-cookie").unwrap();
         assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
         format!("cookie: {}", cookie.split(';').next().unwrap())
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        self.place.location()
     }
 
     pub(crate) fn is_on_a_server(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, passes, the audit log.
+//! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, passes, the audit
+//! log, alarms by rules.
 
 use super::{DEVICE_OF, Kind, Resource, column, column_of_each};
 use crate::store::sql::Words;
@@ -210,4 +211,26 @@ pub(super) const TENANTS: Resource = Resource {
     ),
     visible: "?1 = ?1",
     order: "t.tenant",
+};
+
+pub(super) const RULE_ALARMS: Resource = Resource {
+    name: "rule-alarms",
+    title: "Alarms by rules",
+    about: "What the rules of the hub's operator found on your devices: raised, acknowledged by somebody, or over.",
+    columns: &[
+        column("id", "Number", Kind::Number, "a.id"),
+        column("state", "State", Kind::Text, "a.state"),
+        column("rule", "Rule", Kind::Text, "a.rule"),
+        column("device", "Device", Kind::Device, "a.device"),
+        column("condition", "Condition", Kind::Line, "a.condition"),
+        column("detail", "What was seen", Kind::Line, "a.detail"),
+        column("raised", "Raised", Kind::Time, "a.raised_unix_s"),
+        column("acknowledged", "Acknowledged", Kind::Time, "a.acknowledged_unix_s"),
+        column("by", "By", Kind::Line, "a.acknowledged_by"),
+        column("word", "Word", Kind::Line, "a.acknowledged_word"),
+        column("over", "Over", Kind::Time, "a.over_unix_s"),
+    ],
+    from: Words::alike("rule_alarms a"),
+    visible: "a.owner = ?1",
+    order: "CASE a.state WHEN 'raised' THEN 0 WHEN 'acknowledged' THEN 1 ELSE 2 END, a.id DESC",
 };

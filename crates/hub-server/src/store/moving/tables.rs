@@ -30,10 +30,11 @@ const fn table(name: &'static str, key: usize, columns: &'static str) -> Table {
 }
 
 /// Whether rows of the table have numbers that the database gives.
-pub(super) const NUMBERED: [&str; 4] = ["receipts", "passes", "manifests", "rollouts"];
+pub(super) const NUMBERED: [&str; 6] =
+    ["receipts", "passes", "manifests", "rollouts", "rule_alarms", "webhooks"];
 
 /// All that isn't counted from others, each behind those that it refers to.
-pub(super) const TABLES: [Table; 24] = [
+pub(super) const TABLES: [Table; 26] = [
     table("identity", 1, "id, seed"),
     table(
         "devices",
@@ -90,4 +91,10 @@ pub(super) const TABLES: [Table; 24] = [
     ),
     table("faults", 3, "device, boot, number, machine, happened_unix_s, text"),
     table("answers", 2, "who, value, request, status, content_type, location, body, made_unix_s"),
+    table(
+        "rule_alarms",
+        1,
+        "id, rule, condition, owner, device, detail, state, raised_unix_s, acknowledged_unix_s, acknowledged_by, acknowledged_word, over_unix_s",
+    ),
+    table("webhooks", 1, "id, target, message, owner, body, tries, next_unix_s"),
 ];

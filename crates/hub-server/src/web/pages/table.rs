@@ -78,7 +78,8 @@ fn revoke_button(row: &[Cell]) -> Markup {
 }
 
 /// States that an owner should look at.
-const BAD: [&str; 6] = ["silent", "banned", "failed", "rolled back", "rolling back", "backed off"];
+const BAD: [&str; 7] =
+    ["silent", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
 
 fn data(cell: &Cell, kind: Kind) -> Markup {
     let text = plain(cell, kind);
@@ -181,7 +182,7 @@ fn address(resource: &Resource, request: &Request, suffix: &str, sort: Option<us
 }
 
 /// Text in an address (RFC 3986 §2.1).
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
             char::from(byte).to_string()

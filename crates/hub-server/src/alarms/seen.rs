@@ -1,0 +1,251 @@
+//! The devices on which a rule's condition holds now, by what they reported and when they were heard.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_package::Tariff;
+use tenure_wire::Name;
+
+use super::rules::{Condition, Rule};
+use crate::devices::receipts;
+use crate::rollouts::{carries, text_of};
+use crate::store::audit::seconds;
+use crate::store::sql::{self, Connection, Next, Row, params};
+
+/// What is known beside the database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now<'a> {
+    /// The wall clock, in seconds since 1970 UTC.
+    pub(super) unix_s: u64,
+    /// Since when the hub has heard its devices without a gap, by the same clock.
+    pub(super) hears_since_unix_s: u64,
+    /// The prices of bills, if there are any.
+    pub(super) tariff: Option<&'a Tariff>,
+}
+
+/// A device on which a condition holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) device: String,
+    pub(super) owner: String,
+    /// What was seen, in words.
+    pub(super) detail: String,
+}
+
+/// The devices that a rule is for, as they are found.
+struct Found<'a> {
+    /// The labels that a device carries, as the database has them; empty for any.
+    labels: &'a str,
+    devices: Vec<Seen>,
+}
+
+impl Found<'_> {
+    /// Notes the device in a row that begins with its name, its owner and its labels.
+    fn note(&mut self, row: &Row<'_>, detail: String) -> Result<(), sql::Error> {
+        let labels: Option<String> = row.get(2)?;
+        if self.is_for(labels.as_deref()) {
+            self.devices.push(Seen { device: row.get(0)?, owner: row.get(1)?, detail });
+        }
+        Ok(())
+    }
+
+    fn is_for(&self, labels: Option<&str>) -> bool {
+        self.labels.is_empty() || labels.is_some_and(|has| carries(has, self.labels))
+    }
+}
+
+/// The devices on which the condition of `rule` holds; `None` if nobody can know now, as the hub was away until just now or
+/// has no prices.
+///
+/// # Errors
+/// The database fails.
+pub(super) fn devices(
+    connection: &Connection,
+    rule: &Rule,
+    now: &Now<'_>,
+) -> Result<Option<Vec<Seen>>, sql::Error> {
+    let labels = text_of(&rule.labels);
+    let mut found = Found { labels: &labels, devices: Vec::new() };
+    let machine = rule.machine.as_ref().map(Name::as_str);
+    match &rule.when {
+        Condition::Silent { over_s } => {
+            if now.unix_s.saturating_sub(now.hears_since_unix_s) <= *over_s {
+                return Ok(None);
+            }
+            silent(connection, *over_s, now, &mut found)?;
+        }
+        Condition::Faults { over, within_s } => {
+            let since = seconds(now.unix_s.saturating_sub(*within_s));
+            faults(
+                connection,
+                machine,
+                (i64::try_from(*over).unwrap_or(i64::MAX), since),
+                &mut found,
+            )?;
+        }
+        Condition::Flash { over_percent } => {
+            let parts = [("data", 3, 4), ("code", 5, 6)];
+            full(connection, &parts, *over_percent, &mut found)?;
+        }
+        Condition::Memory { over_percent } => {
+            full(connection, &[("heap", 7, 8)], *over_percent, &mut found)?;
+        }
+        Condition::Version { other_than } => {
+            versions(connection, machine, other_than, &mut found)?;
+        }
+        Condition::Bill { over_millionths } => {
+            let Some(tariff) = now.tariff else { return Ok(None) };
+            bills(connection, machine, (*over_millionths, now.unix_s, tariff), &mut found)?;
+        }
+    }
+    Ok(Some(found.devices))
+}
+
+fn silent(
+    connection: &Connection,
+    over_s: u64,
+    now: &Now<'_>,
+    found: &mut Found<'_>,
+) -> Result<(), sql::Error> {
+    // A device that said it would be away for long isn't silent while its record is good.
+    let query = "SELECT name, owner, labels, heard_unix_s FROM devices \
+         WHERE expires_unix_s < ?1 AND heard_unix_s < ?2 ORDER BY name";
+    let before = seconds(now.unix_s.saturating_sub(over_s));
+    connection.statement(query).each([seconds(now.unix_s), before], |row| {
+        let heard: i64 = row.get(3)?;
+        let silent_s = seconds(now.unix_s).saturating_sub(heard).unsigned_abs();
+        let silent = humantime::format_duration(Duration::from_secs(silent_s));
+        found.note(row, format!("silent for {silent}")).map(|()| Next::Row)
+    })
+}
+
+fn faults(
+    connection: &Connection,
+    machine: Option<&str>,
+    (over, since): (i64, i64),
+    found: &mut Found<'_>,
+) -> Result<(), sql::Error> {
+    let of_machine = if machine.is_some() { "AND f.machine = ?3" } else { "" };
+    let query = format!(
+        "SELECT f.device, d.owner, d.labels, count(*) FROM faults f JOIN devices d ON d.name = f.device \
+         WHERE f.happened_unix_s > ?1 {of_machine} GROUP BY f.device, d.owner, d.labels \
+         HAVING count(*) > ?2 ORDER BY f.device"
+    );
+    let mut see = |row: &Row<'_>| {
+        let count: i64 = row.get(3)?;
+        found.note(row, format!("{count} faults")).map(|()| Next::Row)
+    };
+    let query = connection.statement(&query);
+    match machine {
+        Some(machine) => query.each(params![since, over, machine], &mut see),
+        None => query.each([since, over], &mut see),
+    }
+}
+
+/// Devices of which one of `parts` is fuller than `over_percent`: each with its name, and the columns that say how much of it
+/// is used and how much there is.
+fn full(
+    connection: &Connection,
+    parts: &[(&str, usize, usize)],
+    over_percent: u8,
+    found: &mut Found<'_>,
+) -> Result<(), sql::Error> {
+    let query = "SELECT r.device, d.owner, d.labels, r.store_bytes_used, r.store_bytes_max, r.code_bytes_used, \
+         r.code_bytes_max, r.heap_bytes_used, r.heap_bytes_max FROM reports r JOIN devices d ON d.name = r.device \
+         ORDER BY r.device";
+    connection.statement(query).each([], |row| {
+        let mut details = Vec::new();
+        for (part, used, most) in parts {
+            let (used, most): (Option<i64>, Option<i64>) = (row.get(*used)?, row.get(*most)?);
+            // Whatever numbers a device tells: no product of two of them is beyond 128 bits.
+            let most = most.map(i128::from).filter(|most| *most > 0);
+            let (Some(used), Some(most)) = (used.map(i128::from), most) else { continue };
+            if used * 100 > most * i128::from(over_percent) {
+                details.push(format!("{part}: {} % full", used * 100 / most));
+            }
+        }
+        if !details.is_empty() {
+            found.note(row, details.join(", "))?;
+        }
+        Ok(Next::Row)
+    })
+}
+
+fn versions(
+    connection: &Connection,
+    machine: Option<&str>,
+    other_than: &str,
+    found: &mut Found<'_>,
+) -> Result<(), sql::Error> {
+    let mut see = |row: &Row<'_>| {
+        let version: String = row.get(3)?;
+        if !is_of(&version, other_than) {
+            found.note(row, format!("has version {version}"))?;
+        }
+        Ok(Next::Row)
+    };
+    match machine {
+        Some(machine) => {
+            let query = "SELECT m.device, d.owner, d.labels, m.version FROM machine_reports m \
+                 JOIN devices d ON d.name = m.device WHERE m.machine = ?1 ORDER BY m.device";
+            connection.statement(query).each([machine], &mut see)
+        }
+        None => {
+            let query = "SELECT r.device, d.owner, d.labels, r.version FROM reports r \
+                 JOIN devices d ON d.name = r.device ORDER BY r.device";
+            connection.statement(query).each([], &mut see)
+        }
+    }
+}
+
+/// Whether `version` is that one, or begins with it and a dot.
+fn is_of(version: &str, wanted: &str) -> bool {
+    let rest = version.strip_prefix(wanted);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn bills(
+    connection: &Connection,
+    machine: Option<&str>,
+    (over_millionths, unix_s, tariff): (u128, u64, &Tariff),
+    found: &mut Found<'_>,
+) -> Result<(), sql::Error> {
+    let month = receipts::month(unix_s);
+    let owners = "SELECT DISTINCT owner FROM devices ORDER BY owner";
+    let owners: Vec<String> = connection.statement(owners).query_map([], |row| row.get(0))?;
+    for owner in owners {
+        let mut prices: BTreeMap<String, u128> = BTreeMap::new();
+        for line in receipts::bills(connection, &owner, Some(&month), tariff)? {
+            if machine.is_none_or(|machine| machine == line.machine) {
+                *prices.entry(line.device).or_default() += line.millionths;
+            }
+        }
+        prices.retain(|_, price| *price > over_millionths);
+        // What the owner has as a tenant on others' devices is these others' to look at.
+        let own = "SELECT name, owner, labels FROM devices WHERE owner = ?1 ORDER BY name";
+        connection.statement(own).each([&owner], |row| {
+            if let Some(price) = prices.get(&row.get::<String>(0)?) {
+                let (whole, part) = (price / 1_000_000, price % 1_000_000);
+                let currency = &tariff.currency;
+                found.note(row, format!("{whole}.{part:06} {currency} in {month}"))?;
+            }
+            Ok(Next::Row)
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of;
+
+    #[test]
+    fn version_is_one_of_those_that_begin_with_the_same_numbers() {
+        for version in ["1.2", "1.2.0", "1.2.17-rc"] {
+            assert!(is_of(version, "1.2"), "{version}");
+        }
+        for version in ["1.20", "1.1.2", "2.1.2", "1", ""] {
+            assert!(!is_of(version, "1.2"), "{version}");
+        }
+    }
+}
