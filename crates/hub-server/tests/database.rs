@@ -1,56 +1,22 @@
 //! The database: what was acknowledged is there after a kill, a full disk or a move from flash.
 
+#[path = "world/records.rs"]
+mod records;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tenure_crypto::{Seed, SigningKey};
-use tenure_directory::{enrol, seal};
 use tenure_hal::FlashGeometry;
-use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
-use tenure_hub::{Accepted, FlashStorage, Kept, Storage};
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hub::{FlashStorage, Storage};
 use tenure_hub_server::{Broken, Database, DatabaseError};
-use tenure_wire::directory::{DeviceRecord, Enrolment};
-use tenure_wire::{Address, Epoch, PublicKey};
 
-const NOW: u64 = 1_800_000_000;
+use records::{NOW, put, sequences};
+
 /// Names the database to the process that is killed.
 const VICTIM: &str = "TENURE_TEST_VICTIM";
-
-fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
-    let owner = SigningKey::from_bytes(&[1; 32]);
-    let seed = Seed::from_bytes(&[9; 32]);
-    let device_key = seed.device_signing_key().verifying_key();
-    let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
-    let record = DeviceRecord {
-        owner: owner.verifying_key(),
-        enrolment_signature: enrol(&owner, &enrolment),
-        enrolment,
-        sequence,
-        expires_unix_s: NOW + 60,
-        epoch: Epoch([7; 8]),
-        addresses: Vec::new(),
-        device_machine: seed.device_secret().public_key(),
-        machines: vec![("thermostat".parse().unwrap(), PublicKey([5; 32]))],
-        succession: None,
-    };
-    let signed = seal(&seed.device_signing_key(), &record);
-    (Kept { record: signed, seen_at: Address::Udp(socket_at(3)) }, record)
-}
-
-fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
-    let (kept, record) = record(name, sequence);
-    database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW }).is_ok()
-}
-
-fn sequences(database: &mut Database) -> Vec<(String, u64)> {
-    let records = database.records().unwrap().into_iter().map(|kept| {
-        let record = tenure_directory::open_whenever(&kept.record).unwrap();
-        (record.enrolment.device.to_string(), record.sequence)
-    });
-    records.collect()
-}
 
 fn path(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("hub.sqlite")

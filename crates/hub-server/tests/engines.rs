@@ -2,22 +2,19 @@
 
 #[path = "world/place.rs"]
 mod place;
+#[path = "world/records.rs"]
+mod records;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use tenure_crypto::{Seed, SigningKey};
-use tenure_directory::{enrol, seal};
-use tenure_hal::simulated::socket_at;
-use tenure_hub::{Accepted, Changes, Failure, Kept, Storage, Stored};
+use tenure_hub::{Changes, Failure, Kept, Storage, Stored};
 use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
 use tenure_testbed::{Cluster, wait_until};
-use tenure_wire::directory::{DeviceRecord, Enrolment};
-use tenure_wire::{Address, Epoch, PublicKey};
 
 use place::Place;
+use records::{NOW, put, sequences};
 
-const NOW: u64 = 1_800_000_000;
 /// Names the database to the process that is killed.
 const VICTIM: &str = "TENURE_TEST_VICTIM";
 
@@ -45,40 +42,6 @@ on_each_engine! {
     audit_log_shows_where_it_was_changed
     database_of_another_program_or_a_newer_version_is_refused_and_left_alone
     reader_changes_nothing
-}
-
-fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
-    let owner = SigningKey::from_bytes(&[1; 32]);
-    let seed = Seed::from_bytes(&[9; 32]);
-    let device_key = seed.device_signing_key().verifying_key();
-    let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
-    let record = DeviceRecord {
-        owner: owner.verifying_key(),
-        enrolment_signature: enrol(&owner, &enrolment),
-        enrolment,
-        sequence,
-        expires_unix_s: NOW + 60,
-        epoch: Epoch([7; 8]),
-        addresses: Vec::new(),
-        device_machine: seed.device_secret().public_key(),
-        machines: vec![("thermostat".parse().unwrap(), PublicKey([5; 32]))],
-        succession: None,
-    };
-    let signed = seal(&seed.device_signing_key(), &record);
-    (Kept { record: signed, seen_at: Address::Udp(socket_at(3)) }, record)
-}
-
-fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
-    let (kept, record) = record(name, sequence);
-    database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW }).is_ok()
-}
-
-fn sequences(database: &mut Database) -> Vec<(String, u64)> {
-    let records = database.records().unwrap().into_iter().map(|kept| {
-        let record = tenure_directory::open_whenever(&kept.record).unwrap();
-        (record.enrolment.device.to_string(), record.sequence)
-    });
-    records.collect()
 }
 
 fn names(database: &mut Database) -> Vec<String> {
