@@ -4,6 +4,7 @@
 //! lost bytes is in step again at the next zero.
 
 use alloc::vec::Vec;
+use core::ops::IndexMut;
 
 use cobs::{DecodeResult, DecoderState, EncoderState, PushResult};
 use crc::{CRC_16_IBM_SDLC, Crc, NoTable};
@@ -20,16 +21,24 @@ const CODE_TO_COME: u8 = 0;
 /// The encoder of whole frames in `cobs` leaves out the code of the empty run behind a last run of 254 bytes. The paper
 /// has it, and so has this line: here the state machine below that encoder serves.
 pub fn frame_for_serial(frame: &[u8], line: &mut Vec<u8>) {
-    let checksum = CHECKSUM.checksum(frame).to_le_bytes();
     let begin = line.len();
+    append_for_serial(frame, line, begin);
+}
+
+/// As [`frame_for_serial`], to bytes of any kind, of which there are `begin` already.
+pub(crate) fn append_for_serial<L>(frame: &[u8], line: &mut L, begin: usize)
+where
+    L: Extend<u8> + IndexMut<usize, Output = u8>,
+{
+    let checksum = CHECKSUM.checksum(frame).to_le_bytes();
     let mut encoder = EncoderState::default();
-    line.push(CODE_TO_COME);
+    line.extend([CODE_TO_COME]);
     for byte in frame.iter().chain(&checksum) {
         match encoder.push(*byte) {
-            PushResult::AddSingle(byte) => line.push(byte),
+            PushResult::AddSingle(byte) => line.extend([byte]),
             PushResult::ModifyFromStartAndSkip((at, code)) => {
                 line[begin + at] = code;
-                line.push(CODE_TO_COME);
+                line.extend([CODE_TO_COME]);
             }
             PushResult::ModifyFromStartAndPushAndSkip((at, code, byte)) => {
                 line[begin + at] = code;
@@ -39,7 +48,7 @@ pub fn frame_for_serial(frame: &[u8], line: &mut Vec<u8>) {
     }
     let (at, code) = encoder.finalize();
     line[begin + at] = code;
-    line.push(0);
+    line.extend([0]);
 }
 
 /// The most bytes that a frame of `frame_bytes` takes on a line.
@@ -51,8 +60,10 @@ pub const fn line_bytes_max(frame_bytes: usize) -> usize {
 /// Finds frames in what comes over a serial line, byte by byte.
 #[derive(Debug)]
 pub struct Deframer {
-    /// The bytes so far; one more than fit if the frame is too long.
+    /// The bytes so far, in memory that is taken once; one more than fit if the frame is too long.
     frame: Vec<u8>,
+    /// Whether the frame has ended, so that the next byte begins another.
+    has_ended: bool,
     frame_bytes_max: usize,
     decoder: DecoderState,
 }
@@ -71,11 +82,15 @@ pub enum SerialError {
 impl Deframer {
     /// For frames of at most `frame_bytes_max`.
     pub fn new(frame_bytes_max: usize) -> Self {
-        Self { frame: Vec::new(), frame_bytes_max, decoder: DecoderState::Idle }
+        let frame = Vec::with_capacity(frame_bytes_max + CHECKSUM_BYTES + 1);
+        Self { frame, has_ended: false, frame_bytes_max, decoder: DecoderState::Idle }
     }
 
     /// Takes a byte; gives what ended with it. Zeros between frames are nothing.
-    pub fn push(&mut self, byte: u8) -> Option<Result<Vec<u8>, SerialError>> {
+    pub fn push(&mut self, byte: u8) -> Option<Result<&[u8], SerialError>> {
+        if core::mem::take(&mut self.has_ended) {
+            self.frame.clear();
+        }
         match self.decoder.feed(byte) {
             Ok(DecodeResult::NoData) => None,
             Ok(DecodeResult::DataContinue(byte)) => {
@@ -94,23 +109,21 @@ impl Deframer {
     }
 
     /// Ends a frame, whose last run `is_whole` or ended too soon.
-    fn end(&mut self, is_whole: bool) -> Result<Vec<u8>, SerialError> {
-        let is_too_long = self.is_too_long();
-        let mut frame = core::mem::take(&mut self.frame);
-        if is_too_long {
+    fn end(&mut self, is_whole: bool) -> Result<&[u8], SerialError> {
+        self.has_ended = true;
+        if self.is_too_long() {
             return Err(SerialError::TooLong);
         }
         if !is_whole {
             return Err(SerialError::Truncated);
         }
-        let Some((content, checksum)) = frame.split_last_chunk() else {
+        let Some((content, checksum)) = self.frame.split_last_chunk() else {
             return Err(SerialError::Truncated);
         };
         if CHECKSUM.checksum(content) != u16::from_le_bytes(*checksum) {
             return Err(SerialError::Checksum);
         }
-        frame.truncate(frame.len() - CHECKSUM_BYTES);
-        Ok(frame)
+        Ok(content)
     }
 }
 

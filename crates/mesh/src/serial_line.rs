@@ -5,20 +5,19 @@
 //! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use core::ops::Range;
 
 use tenure_hal::{Link, LinkError};
 
-use crate::serial::{Deframer, frame_for_serial, line_bytes_max};
+use crate::serial::{Deframer, append_for_serial, line_bytes_max};
 
 #[cfg(test)]
 mod tests;
 
-/// The most bytes that one call takes in, so that a line that never falls silent doesn't hold up
-/// everything else.
-const BYTES_PER_TURN: usize = 16 * 1024;
-/// How many are taken at a time.
+/// How many bytes are taken from the port at a time.
 const PART_BYTES: usize = 256;
+/// The most parts that one call takes in, so that a line that never falls silent doesn't hold up everything else.
+const PARTS_PER_TURN: usize = 64;
 
 /// A carrier of bytes over a serial line that never waits.
 pub trait Port {
@@ -35,7 +34,7 @@ pub trait Port {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, LinkError>;
 }
 
-/// A serial line that never blocks.
+/// A serial line that never blocks. Its memory is taken once: for a frame that is coming, and for what waits to be sent.
 #[derive(Debug)]
 pub struct SerialLine<P> {
     port: P,
@@ -43,8 +42,9 @@ pub struct SerialLine<P> {
     /// The most bytes that wait for the line.
     waiting_bytes_max: usize,
     deframer: Deframer,
-    /// Frames that have come, and weren't taken yet.
-    arrived: VecDeque<Vec<u8>>,
+    /// The part that was taken last, and where the bytes stand in it that weren't looked at yet.
+    part: [u8; PART_BYTES],
+    ahead: Range<usize>,
     /// Bytes that the line has yet to take.
     waiting: VecDeque<u8>,
     damaged: u64,
@@ -60,7 +60,8 @@ impl<P: Port> SerialLine<P> {
             frame_bytes_max,
             waiting_bytes_max,
             deframer: Deframer::new(frame_bytes_max),
-            arrived: VecDeque::new(),
+            part: [0; PART_BYTES],
+            ahead: 0..0,
             // As much as it may hold, and no more: it would grow by doubling.
             waiting: VecDeque::with_capacity(waiting_bytes_max),
             damaged: 0,
@@ -97,23 +98,22 @@ impl<P: Port> SerialLine<P> {
         Ok(())
     }
 
-    /// Takes in what has come over the line.
-    fn take_in(&mut self) -> Result<(), LinkError> {
-        let mut bytes = [0; PART_BYTES];
-        for _ in 0..BYTES_PER_TURN / PART_BYTES {
-            let length = self.port.read(&mut bytes)?;
-            for byte in &bytes[..length] {
-                match self.deframer.push(*byte) {
-                    Some(Ok(frame)) => self.arrived.push_back(frame),
-                    Some(Err(_)) => self.damaged += 1,
-                    None => {}
+    /// Looks for the next frame in the part that was taken last, and gives its length. What doesn't fit `into` is
+    /// passed over.
+    fn next_frame(&mut self, into: &mut [u8]) -> Option<usize> {
+        for at in self.ahead.by_ref() {
+            match self.deframer.push(self.part[at]) {
+                Some(Ok(frame)) => {
+                    if let Some(into) = into.get_mut(..frame.len()) {
+                        into.copy_from_slice(frame);
+                        return Some(frame.len());
+                    }
                 }
-            }
-            if length < bytes.len() {
-                break;
+                Some(Err(_)) => self.damaged += 1,
+                None => {}
             }
         }
-        Ok(())
+        None
     }
 }
 
@@ -129,24 +129,23 @@ impl<P: Port> Link for SerialLine<P> {
             return Err(LinkError::TooLong);
         }
         self.flush()?;
-        let mut line = Vec::with_capacity(line_bytes_max(datagram.len()));
-        frame_for_serial(datagram, &mut line);
-        if self.waiting.len() + line.len() > self.waiting_bytes_max {
+        let begin = self.waiting.len();
+        if begin + line_bytes_max(datagram.len()) > self.waiting_bytes_max {
             return Err(LinkError::Busy);
         }
-        self.waiting.extend(line);
+        append_for_serial(datagram, &mut self.waiting, begin);
         self.flush()
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, ())>, LinkError> {
         self.flush()?;
-        if self.arrived.is_empty() {
-            self.take_in()?;
-        }
-        while let Some(frame) = self.arrived.pop_front() {
-            if let Some(into) = into.get_mut(..frame.len()) {
-                into.copy_from_slice(&frame);
-                return Ok(Some((frame.len(), ())));
+        for _ in 0..PARTS_PER_TURN {
+            if let Some(length) = self.next_frame(into) {
+                return Ok(Some((length, ())));
+            }
+            self.ahead = 0..self.port.read(&mut self.part)?;
+            if self.ahead.is_empty() {
+                break;
             }
         }
         Ok(None)

@@ -86,7 +86,7 @@ fn is_answered(
     let mut deframer = Deframer::new(FRAME_BYTES_MAX);
     for byte in core::mem::take(&mut *service.leaving.borrow_mut()) {
         if let Some(Ok(frame)) = deframer.push(byte) {
-            asking.receive(now, &mut entropy, (), &frame);
+            asking.receive(now, &mut entropy, (), frame);
         }
     }
     matches!(asking.event(), Some(Event::Identified { identity: Some(_), .. }))

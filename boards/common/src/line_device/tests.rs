@@ -114,7 +114,7 @@ fn flash() -> Shared {
 fn left_by(line: &Cable) -> Vec<Vec<u8>> {
     let mut deframer = Deframer::new(FRAME_BYTES_MAX);
     let bytes = core::mem::take(&mut *line.leaving.borrow_mut());
-    bytes.into_iter().filter_map(|byte| deframer.push(byte)?.ok()).collect()
+    bytes.into_iter().filter_map(|byte| Some(deframer.push(byte)?.ok()?.to_vec())).collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn deframe(deframer: &mut Deframer, line: &[u8]) -> Vec<Result<Vec<u8>, SerialError>> {
-    line.iter().filter_map(|byte| deframer.push(*byte)).collect()
+    line.iter().filter_map(|byte| Some(deframer.push(*byte)?.map(<[u8]>::to_vec))).collect()
 }
 
 #[test]
@@ -196,7 +196,7 @@ proptest! {
         let mut deframer = Deframer::new(frame_bytes_max);
         let mut got = Vec::new();
         for byte in &line {
-            got.extend(deframer.push(*byte));
+            got.extend(deframer.push(*byte).map(|frame| frame.map(<[u8]>::to_vec)));
             prop_assert!(deframer.frame.len() <= frame_bytes_max + 3);
         }
         prop_assert_eq!(got, frames_by_the_paper(&line, frame_bytes_max));

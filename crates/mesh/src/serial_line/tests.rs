@@ -6,7 +6,8 @@ use core::cell::RefCell;
 
 use tenure_hal::{Link as _, LinkError};
 
-use super::{Port, SerialLine};
+use super::{PART_BYTES, Port, SerialLine};
+use crate::serial::frame_for_serial;
 
 /// A port whose line takes so many bytes at a time.
 #[derive(Clone, Default)]
@@ -76,4 +77,23 @@ fn what_a_line_has_no_room_for_is_refused_and_what_is_damaged_isnt_handed_out() 
     wire.leaving.borrow_mut()[5] ^= 0x10;
     assert_eq!(all(&mut other), [vec![8; 64]]);
     assert_eq!(other.damaged(), 1);
+}
+
+#[test]
+fn no_more_is_taken_from_a_port_than_the_frame_that_is_handed_out_and_a_part() {
+    let (_, mut other, wire) = ends();
+    let mut line = Vec::new();
+    for number in 1..=40 {
+        frame_for_serial(&[number; 64], &mut line);
+    }
+    wire.leaving.borrow_mut().extend(&line);
+    let mut into = [0; 64];
+    for number in 1..=40 {
+        assert_eq!(other.receive(&mut into), Ok(Some((64, ()))));
+        assert_eq!(into, [number; 64]);
+        let taken = line.len() - wire.leaving.borrow().len();
+        let handed_out = line.len() / 40 * usize::from(number);
+        assert!(taken < handed_out + PART_BYTES, "{taken} bytes are taken for {handed_out}");
+    }
+    assert_eq!(other.receive(&mut into), Ok(None));
 }
