@@ -38,6 +38,40 @@ fn a_test_that_fails_says_what_was_expected_and_what_came() {
 }
 
 #[test]
+fn a_test_that_fails_shows_what_the_machine_logged_and_the_line_of_its_fault() {
+    let workbench = Workbench::new();
+    workbench.tenure_ok(&["new", "greeter", "--lang", "c"]);
+    workbench.write(&[
+        (
+            "greeter/src/main.c",
+            "#include <tenure.h>\n\
+             TENURE_EXPORT(entry) { tenure_info(\"hello\"); }\n\
+             TENURE_EXPORT(well) { tenure_reply_text(\"yes\"); }\n\
+             TENURE_EXPORT(ill) {\n\
+             \x20   tenure_warning(\"about to fail\");\n\
+             \x20   __builtin_trap();\n\
+             }\n",
+        ),
+        (
+            "greeter/tests.toml",
+            "[[test]]\nname = \"well\"\ncall = \"well\"\nexpect = \"yes\"\n\
+             [[test]]\nname = \"ill\"\ncall = \"ill\"\nexpect = \"yes\"\n",
+        ),
+    ]);
+    let output = workbench.tenure(&["test", "greeter"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, failed) = text.split_once("FAILED  ill").unwrap();
+    assert!(failed.contains("warning about to fail\n") && failed.contains("main.c:6"), "{text}");
+    assert!(!text.contains("hello"), "{text}");
+    let output = workbench.tenure(&["test", "greeter", "--json", "--filter", "ill"]);
+    let json = String::from_utf8(output.stdout).unwrap();
+    let failed: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(failed["log"][0]["message"], "hello");
+    assert_eq!(failed["log"][1]["level"], "warning");
+    assert_eq!(failed["log"][2]["place"]["lines"][0]["line"], 6, "{failed}");
+}
+
+#[test]
 fn mistakes_in_a_test_file_are_named() {
     let workbench = Workbench::new();
     workbench.tenure_ok(&["new", "greeter", "--lang", "c"]);

@@ -129,21 +129,7 @@ impl Output {
     /// calls that led there.
     pub fn log(&self, line: &LogLine, trace: &[Place]) {
         if self.json {
-            let mut object = serde_json::json!({
-                "event": "log",
-                "number": line.number,
-                "at_ms": line.at_ms,
-                "unix_s": line.unix_s,
-                "boot": line.boot,
-                "machine": line.machine.as_str(),
-                "level": line.level,
-                "message": line.message,
-            });
-            if let Some((place, callers)) = trace.split_first() {
-                object["place"] = place.to_json();
-                object["called_from"] = callers.iter().map(Place::to_json).collect();
-            }
-            return self.print_json(&object);
+            return self.print_json(&log_object(line, trace));
         }
         let (seconds, millis) = (line.at_ms / 1000, line.at_ms % 1000);
         let when = match line.unix_s {
@@ -151,17 +137,12 @@ impl Output {
             None => format!("{seconds:>5}.{millis:03}"),
         };
         let style = self.style_of(&line.level);
-        let trace = trace_lines(trace);
-        let message = match line.message.as_str() {
-            "" => "\n",
-            message => message,
-        };
-        for text in message.lines().chain(trace.iter().map(String::as_str)) {
+        for text in log_texts(line, trace) {
             self.print(&format!(
                 "{when} {:<14} {style}{:<7}{style:#} {}",
                 line.machine,
                 printable(&line.level),
-                printable(text)
+                printable(&text)
             ));
         }
     }
@@ -199,6 +180,34 @@ impl Output {
             Err(error) => drop(LOST.set(error.to_string())),
         }
     }
+}
+
+/// The lines of text that a line of a log is, with those of where the fault is that it tells of.
+pub fn log_texts(line: &LogLine, trace: &[Place]) -> Vec<String> {
+    let message = match line.message.as_str() {
+        "" => "\n",
+        message => message,
+    };
+    message.lines().map(str::to_owned).chain(trace_lines(trace)).collect()
+}
+
+/// A line of a log as JSON, with where the fault is that it tells of.
+pub fn log_object(line: &LogLine, trace: &[Place]) -> Value {
+    let mut object = serde_json::json!({
+        "event": "log",
+        "number": line.number,
+        "at_ms": line.at_ms,
+        "unix_s": line.unix_s,
+        "boot": line.boot,
+        "machine": line.machine.as_str(),
+        "level": line.level,
+        "message": line.message,
+    });
+    if let Some((place, callers)) = trace.split_first() {
+        object["place"] = place.to_json();
+        object["called_from"] = callers.iter().map(Place::to_json).collect();
+    }
+    object
 }
 
 /// An error and its causes in one line. A cause that says again what stands before it is left out: some

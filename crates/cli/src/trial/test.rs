@@ -13,12 +13,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use tenure_package::Package;
+use tenure_wire::control::LogLine;
 use tenure_wire::{Name, Target};
 
 use crate::home::Home;
 use crate::machine::grant::{Grant, decide};
 use crate::make::build;
-use crate::terminal::output::Output;
+use crate::make::symbols::{MachineSymbols, Symbols};
+use crate::terminal::output::{Output, log_object, log_texts};
 use crate::written_file;
 use server::{PretendedServer, Servers};
 use world::World;
@@ -31,7 +33,8 @@ const DEVICE: &str = "here";
 /// Build a machine project and run its tests.
 ///
 /// tests.toml says who calls what and what comes of it. The machine runs on a device in memory, on
-/// the very software that devices run; machines around it are pretended.
+/// the very software that devices run; machines around it are pretended. What the machine has logged is shown with a
+/// test that fails, and the source line of a fault.
 ///
 /// Example: tenure test thermostat
 #[derive(clap::Args)]
@@ -107,8 +110,9 @@ type Verdict = Result<(), String>;
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let file = read(&arguments.project)?;
-    let package = build::build(&arguments.project, None, &home)?.bytes;
-    let mut world = set_up(&file, &package)?;
+    let built = build::build(&arguments.project, None, &home)?;
+    let symbols = symbols_of(&built)?;
+    let mut world = set_up(&file, &built.bytes)?;
     let wanted = |test: &&Test| {
         arguments.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()))
     };
@@ -117,7 +121,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let verdict = perform(&mut world, test)?;
         ran += 1;
         failed += usize::from(verdict.is_err());
-        report(test, &verdict, output);
+        report(test, &verdict, &world.take_log(), &symbols, output);
     }
     if ran == 0 {
         bail!("no test has that in its name");
@@ -131,6 +135,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         bail!("{failed} of {ran} tests failed");
     }
     Ok(())
+}
+
+/// What explains the faults of the machine that was built.
+fn symbols_of(built: &build::Built) -> anyhow::Result<MachineSymbols> {
+    let package = Package::parse(&built.bytes)?;
+    let mut symbols = MachineSymbols::default();
+    symbols.insert(package.manifest().name.clone(), Symbols::beside(&built.path, &package)?);
+    Ok(symbols)
 }
 
 fn read(project: &Path) -> anyhow::Result<TestFile> {
@@ -216,21 +228,39 @@ fn perform(world: &mut World, test: &Test) -> anyhow::Result<Verdict> {
     })
 }
 
-fn report(test: &Test, verdict: &Verdict, output: &Output) {
+/// Reports a test, and what the machine has logged if it failed.
+fn report(
+    test: &Test,
+    verdict: &Verdict,
+    log: &[LogLine],
+    symbols: &MachineSymbols,
+    output: &Output,
+) {
+    let Err(came) = verdict else {
+        let object = json!({ "test": test.name, "passed": true });
+        return output.line(&format!("ok      {}", test.name), &object);
+    };
     let expected = match test {
         Test { expect: Some(result), .. } => format!("the result {result:?}"),
         Test { contains: Some(part), .. } => format!("a result that contains {part:?}"),
         Test { error, .. } => format!("the error `{}`", error.as_deref().unwrap_or_default()),
     };
-    match verdict {
-        Ok(()) => output
-            .line(&format!("ok      {}", test.name), &json!({ "test": test.name, "passed": true })),
-        Err(came) => output.line(
-            &format!(
-                "FAILED  {}\n        expected {expected}\n        there was {came}",
-                test.name
-            ),
-            &json!({ "test": test.name, "passed": false, "expected": expected, "was": came }),
-        ),
+    let mut text =
+        format!("FAILED  {}\n        expected {expected}\n        there was {came}", test.name);
+    let mut logged = Vec::new();
+    for line in log {
+        let trace = symbols.trace_in(line);
+        for part in log_texts(line, &trace) {
+            text.push_str(&format!("\n        {:<7} {part}", line.level));
+        }
+        logged.push(log_object(line, &trace));
     }
+    let object = json!({
+        "test": test.name,
+        "passed": false,
+        "expected": expected,
+        "was": came,
+        "log": logged,
+    });
+    output.line(&text, &object);
 }

@@ -1,5 +1,6 @@
 //! Devices and a hub in memory, under one false clock: real nodes, no waiting.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -8,10 +9,10 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::{RamFlash, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
-use tenure_node::{Config, Door as _, Input, Moment, Node, Parts, Wake};
+use tenure_node::{Config, Door as _, Input, Moment, Node, Notice, Parts, Wake};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_vm::Limits;
-use tenure_wire::control::{Client as _, Enrol};
+use tenure_wire::control::{Client as _, Enrol, LogLine};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, Capabilities, MachineId, Name, PublicKey};
@@ -31,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest step of the clock, and what one slice takes.
 const STEP: Duration = Duration::from_millis(20);
 const UNIX_S_AT_START: u64 = 1_800_000_000;
+
+/// The most lines of the log that are kept; the oldest make room.
+const LOG_LINES_MAX: usize = 100;
 
 /// The outcome of a call: its result (`None` is null), or the error as the caller sees it.
 pub(super) type CallResult = Result<Option<Vec<u8>>, String>;
@@ -54,6 +58,8 @@ pub(super) struct World {
     pretended: Vec<(String, PublicKey, usize)>,
     /// The machine that is tested: its name, its key, and the number of its device.
     tested: Option<(Name, PublicKey)>,
+    /// What that one has logged since that was taken, the last line first.
+    log: VecDeque<LogLine>,
     /// The pretended servers outside.
     servers: Servers,
     placements: u64,
@@ -88,6 +94,7 @@ impl World {
             owner_machine,
             pretended,
             tested: None,
+            log: VecDeque::new(),
             servers,
             placements: 0,
         };
@@ -120,6 +127,11 @@ impl World {
         // Until the hub lists everybody.
         self.pass(Duration::from_secs(5));
         Ok(())
+    }
+
+    /// Takes the last lines that the machine which is tested has logged.
+    pub(super) fn take_log(&mut self) -> Vec<LogLine> {
+        self.log.drain(..).rev().collect()
     }
 
     /// Lets time pass, in which everybody does what is due.
@@ -251,7 +263,13 @@ impl World {
                 let wake = device.node.poll(&mut moment(self.now, &mut entropy));
                 is_quiet &= wake != Wake::Now;
                 let from = device.address.clone();
-                while device.node.notice().is_some() {}
+                while let Some(notice) = device.node.notice() {
+                    let Notice::Log(line) = notice else { continue };
+                    if self.tested.as_ref().is_some_and(|(name, _)| *name == line.machine) {
+                        self.log.truncate(LOG_LINES_MAX - 1);
+                        self.log.push_front(line);
+                    }
+                }
                 while let Some(visit) = device.node.visit() {
                     let visited = Input::Visited(self.servers.visit(visit));
                     device.node.take(&mut moment(self.now, &mut entropy), visited);
