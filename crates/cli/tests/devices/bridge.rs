@@ -62,14 +62,14 @@ impl Mosquitto {
     }
 
     /// Waits until the broker's log has a line that ends so.
-    fn wait_for_log(&self, end: &str) {
+    fn wait_for_log(&self, words: &str) {
         let deadline = Instant::now() + patience();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.log.recv_timeout(left) {
-                Ok(line) if line.ends_with(end) => return,
+                Ok(line) if line.contains(words) => return,
                 Ok(_) => {}
-                Err(_) => panic!("the broker's log has no `{end}`"),
+                Err(_) => panic!("the broker's log has no `{words}`"),
             }
         }
     }
@@ -85,6 +85,11 @@ impl Mosquitto {
 
     fn open(user: &User) -> Option<Self> {
         Self::start(&user.path(""), &free_ipv4_address(), "allow_anonymous true")
+    }
+
+    /// Waits until a client's subscription is acknowledged: a message that comes before is for nobody.
+    fn wait_until_subscribed(&self) {
+        self.wait_for_log("Sending SUBACK to");
     }
 
     /// Publishes by the broker's own client.
@@ -385,6 +390,7 @@ fn broker_over_tls_is_judged_and_asks_for_a_certificate_of_the_device() {
     bridge(&user, &url, &format!("ca = [\"ca.pem\"]\n{own}{LAMP}"));
     let mut device = device(&user);
     device.wait_for_log("attic", &format!("bridge: connected to {url}"));
+    broker.wait_until_subscribed();
     broker.publish("home/lamp/set", "on");
     broker.wait_until_kept("home/lamp", "home/lamp on");
 }
@@ -484,6 +490,7 @@ fn run_with_a_bridge_is_recorded_and_repeated_without_a_broker() {
     let more = ["--peripherals", "peripherals.toml", "--record", "tape"];
     let mut device = Process::start(command(&user, "attic", &more));
     device.wait_for_log("attic", "bridge: connected");
+    broker.wait_until_subscribed();
     broker.publish("home/lamp/set", "on");
     broker.wait_until_kept("home/lamp", "home/lamp on");
     assert_eq!(device.interrupt().code(), Some(0));

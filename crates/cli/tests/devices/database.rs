@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use serde_json::Value;
 use tenure_testbed::{Cluster, wait_until};
 
 use crate::harness::{Process, User, any_address, signal};
@@ -9,13 +10,23 @@ use crate::hub::get;
 
 /// Signs in; gives the address of the pages and the cookie.
 fn signed_in(user: &User, hub: &Process) -> (String, String) {
-    let signed_in = user.json(&["login", "--hub", &hub.address]);
+    let told = user.ok_once_there(&["login", "--hub", &hub.address, "--json"]);
+    let signed_in: Value = serde_json::from_str(&told).unwrap();
     let text = |name: &str| signed_in[name].as_str().unwrap().to_string();
     let (url, address) = (text("url"), text("address"));
     let answer = get(&url, address.strip_prefix(&url).unwrap(), "");
     let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     let cookie = format!("cookie: {}", cookie.split(';').next().unwrap());
     (url, cookie)
+}
+
+/// Waits until a person is told that the database is away. A hub that waits for it may be too late for the command.
+fn wait_until_away(user: &User, hub: &Process) {
+    wait_until(|| {
+        let refused = user.error(&["login", "--hub", &hub.address]);
+        let is_told = refused.contains("database can't be reached now; try again");
+        if is_told { Ok(()) } else { Err(refused) }
+    });
 }
 
 /// A process of the hub in that database.
@@ -145,8 +156,7 @@ fn hub_on_postgres_goes_on_after_itself_and_after_its_server_were_killed() {
     cluster.kill();
     let away = devices();
     assert!(away.starts_with("HTTP/1.1 503") && away.contains("try again"), "{away}");
-    let refused = user.error(&["login", "--hub", &hub.address]);
-    assert!(refused.contains("database can't be reached now; try again"), "{refused}");
+    wait_until_away(&user, &hub);
     cluster.wake();
     wait_until(|| match devices() {
         page if page.contains(">attic<") => Ok(()),
@@ -167,18 +177,13 @@ fn server_that_stands_still_stops_no_device_from_being_found_and_people_are_told
     user.install(&device, &["counter"]);
     wait_until_found(&user, &hub, "counter");
     cluster.freeze();
-    let login = ["login", "--hub", &hub.address];
     for _ in 0..3 {
-        wait_until(|| {
-            let refused = user.error(&login);
-            let is_told = refused.contains("database can't be reached now; try again");
-            if is_told { Ok(()) } else { Err(refused) }
-        });
+        wait_until_away(&user, &hub);
         // By the table in memory.
         user.ok_once_there(&["call", "--hub", &hub.address, "counter@attic", "value"]);
     }
     cluster.thaw();
-    user.ok_once_there(&login);
+    user.ok_once_there(&["login", "--hub", &hub.address]);
 }
 
 #[test]
