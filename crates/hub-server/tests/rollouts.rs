@@ -596,7 +596,7 @@ fn rollout_is_its_owners_alone_and_a_token_needs_its_scope() {
 }
 
 #[test]
-fn every_path_of_a_rollout_in_the_openapi_document_answers() {
+fn every_path_with_a_name_in_it_in_the_openapi_document_answers() {
     let mut fleet = Fleet::new();
     let id = fleet.start(GOOD).to_string();
     let token = fleet.world.token(&owner(1));
@@ -618,7 +618,7 @@ fn every_path_of_a_rollout_in_the_openapi_document_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 9, "paths of rollouts and packages");
+    assert_eq!(count, 10, "of rollouts, packages and alarms");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! lost bytes is in step again at the next zero.
 
 use alloc::vec::Vec;
-use core::ops::IndexMut;
 
 use cobs::{DecodeResult, DecoderState, EncoderState, PushResult};
 use crc::{CRC_16_IBM_SDLC, Crc, NoTable};
@@ -21,24 +20,16 @@ const CODE_TO_COME: u8 = 0;
 /// The encoder of whole frames in `cobs` leaves out the code of the empty run behind a last run of 254 bytes. The paper
 /// has it, and so has this line: here the state machine below that encoder serves.
 pub fn frame_for_serial(frame: &[u8], line: &mut Vec<u8>) {
-    let begin = line.len();
-    append_for_serial(frame, line, begin);
-}
-
-/// As [`frame_for_serial`], to bytes of any kind, of which there are `begin` already.
-pub(crate) fn append_for_serial<L>(frame: &[u8], line: &mut L, begin: usize)
-where
-    L: Extend<u8> + IndexMut<usize, Output = u8>,
-{
     let checksum = CHECKSUM.checksum(frame).to_le_bytes();
+    let begin = line.len();
     let mut encoder = EncoderState::default();
-    line.extend([CODE_TO_COME]);
+    line.push(CODE_TO_COME);
     for byte in frame.iter().chain(&checksum) {
         match encoder.push(*byte) {
-            PushResult::AddSingle(byte) => line.extend([byte]),
+            PushResult::AddSingle(byte) => line.push(byte),
             PushResult::ModifyFromStartAndSkip((at, code)) => {
                 line[begin + at] = code;
-                line.extend([CODE_TO_COME]);
+                line.push(CODE_TO_COME);
             }
             PushResult::ModifyFromStartAndPushAndSkip((at, code, byte)) => {
                 line[begin + at] = code;
@@ -48,7 +39,7 @@ where
     }
     let (at, code) = encoder.finalize();
     line[begin + at] = code;
-    line.extend([0]);
+    line.push(0);
 }
 
 /// The most bytes that a frame of `frame_bytes` takes on a line.

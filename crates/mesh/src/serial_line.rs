@@ -4,12 +4,12 @@
 //! The other end of the line receives every frame, so the line has one address. A frame that doesn't
 //! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
 
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use tenure_hal::{Link, LinkError};
 
-use crate::serial::{Deframer, append_for_serial, line_bytes_max};
+use crate::serial::{Deframer, frame_for_serial, line_bytes_max};
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +45,9 @@ pub struct SerialLine<P> {
     /// The part that was taken last, and where the bytes stand in it that weren't looked at yet.
     part: [u8; PART_BYTES],
     ahead: Range<usize>,
-    /// Bytes that the line has yet to take.
-    waiting: VecDeque<u8>,
+    /// Bytes for the line, of which it has yet to take those from `sent` on.
+    waiting: Vec<u8>,
+    sent: usize,
     damaged: u64,
 }
 
@@ -63,7 +64,8 @@ impl<P: Port> SerialLine<P> {
             part: [0; PART_BYTES],
             ahead: 0..0,
             // As much as it may hold, and no more: it would grow by doubling.
-            waiting: VecDeque::with_capacity(waiting_bytes_max),
+            waiting: Vec::with_capacity(waiting_bytes_max),
+            sent: 0,
             damaged: 0,
         }
     }
@@ -88,13 +90,14 @@ impl<P: Port> SerialLine<P> {
     /// # Errors
     /// [`LinkError::Hardware`].
     pub fn flush(&mut self) -> Result<(), LinkError> {
-        while !self.waiting.is_empty() {
-            let (first, _) = self.waiting.as_slices();
-            match self.port.write(first)? {
-                0 => break,
-                taken => drop(self.waiting.drain(..taken)),
+        while self.sent < self.waiting.len() {
+            match self.port.write(&self.waiting[self.sent..])? {
+                0 => return Ok(()),
+                taken => self.sent += taken,
             }
         }
+        self.waiting.clear();
+        self.sent = 0;
         Ok(())
     }
 
@@ -129,11 +132,13 @@ impl<P: Port> Link for SerialLine<P> {
             return Err(LinkError::TooLong);
         }
         self.flush()?;
-        let begin = self.waiting.len();
-        if begin + line_bytes_max(datagram.len()) > self.waiting_bytes_max {
+        let left = self.waiting.len() - self.sent;
+        if left + line_bytes_max(datagram.len()) > self.waiting_bytes_max {
             return Err(LinkError::Busy);
         }
-        append_for_serial(datagram, &mut self.waiting, begin);
+        self.waiting.drain(..self.sent);
+        self.sent = 0;
+        frame_for_serial(datagram, &mut self.waiting);
         self.flush()
     }
 
