@@ -27,8 +27,16 @@ fn fleet_without(numbers: &[usize]) -> Fleet {
     fleet
 }
 
+/// Posts a mandate, once the devices that it names are listed.
 fn post(fleet: &mut Fleet, mandate: &Mandate, devices: &[&str]) -> i64 {
-    let (status, answer) = fleet.post(mandate, devices);
+    let (mut status, mut answer) = fleet.post(mandate, devices);
+    for _ in 0..30 {
+        if status != 422 {
+            break;
+        }
+        fleet.pass(1);
+        (status, answer) = fleet.post(mandate, devices);
+    }
     assert_eq!(status, 201, "{answer}");
     answer["id"].as_i64().unwrap()
 }
