@@ -4,6 +4,7 @@
 //! The other end of the line receives every frame, so the line has one address. A frame that doesn't
 //! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -43,7 +44,7 @@ pub struct SerialLine<P> {
     waiting_bytes_max: usize,
     deframer: Deframer,
     /// The part that was taken last, and where the bytes stand in it that weren't looked at yet.
-    part: [u8; PART_BYTES],
+    part: Vec<u8>,
     ahead: Range<usize>,
     /// Bytes for the line, of which it has yet to take those from `sent` on.
     waiting: Vec<u8>,
@@ -61,7 +62,8 @@ impl<P: Port> SerialLine<P> {
             frame_bytes_max,
             waiting_bytes_max,
             deframer: Deframer::new(frame_bytes_max),
-            part: [0; PART_BYTES],
+            // Not in the line itself, which lies on the stack where a small device starts.
+            part: vec![0; PART_BYTES],
             ahead: 0..0,
             // As much as it may hold, and no more: it would grow by doubling.
             waiting: Vec::with_capacity(waiting_bytes_max),
