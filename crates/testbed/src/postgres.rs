@@ -96,7 +96,8 @@ impl Cluster {
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("hub_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        // Nobody is connected to that template, not even a worker of the server's.
+        self.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
         name
     }
 
@@ -184,7 +185,9 @@ impl Cluster {
     /// It doesn't answer.
     pub fn wake(&mut self) {
         let postgres = program("postgres").expect("postgres is there with initdb");
-        let mut settings = vec!["listen_addresses=".to_string(), "fsync=off".to_string()];
+        // Databases of tests are small and many, and none of them lives for long.
+        let usual = ["listen_addresses=", "fsync=off", "autovacuum=off"];
+        let mut settings: Vec<String> = usual.iter().map(ToString::to_string).collect();
         settings.extend(self.settings.iter().cloned());
         let mut keeper = as_nobody(Path::new("sh"));
         keeper.args(["-c", KEEP, "sh"]).arg(postgres).arg(self.folder.join("data"));
