@@ -17,14 +17,16 @@ mod formats;
 mod limits;
 mod markdown;
 mod rust;
+mod wit;
 mod zig;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, Generator); 8] = [
+const FILES: [(&str, Generator); 9] = [
     ("sdk/c/include/generated/tenure_host.h", c::header),
     ("sdk/rust/src/generated/host.rs", rust::module),
     ("sdk/zig/generated/host.zig", zig::module),
     ("sdk/assemblyscript/tenure/generated/host.ts", assembly_script::module),
+    ("sdk/wit/generated/machine.wit", wit::package),
     ("docs/generated/host-calls.md", markdown::page),
     ("docs/generated/control.md", control::page),
     ("docs/generated/limits.md", limits::page),

@@ -1,8 +1,8 @@
 //! The host-call table: everything a machine may ask of its device, described once.
 //!
 //! From the one description below come [`HostCall`] (what the kernel matches on, with its decoder),
-//! [`TABLE`] (what the vm checks imports against) and, by `cargo xtask generate`, the C header and
-//! the Rust binding of the SDK and the reference page.
+//! [`TABLE`] (what the vm checks imports against) and, by `cargo xtask generate`, the C header, the
+//! bindings of the SDK, the WIT package and the reference page.
 //!
 //! A machine imports these functions from the wasm module [`MODULE`]. On the wasm side a `Text`,
 //! `Bytes`, `Optional` or `Buffer` is two `i32` parameters, a pointer and a length in bytes; a
@@ -13,12 +13,16 @@ mod guest;
 mod table;
 
 pub use guest::{BadPointer, GuestBuffer, GuestBytes, GuestText, TextError};
-pub use table::{HostCallInfo, Parameter, ParameterKind, ResultKind, WasmType};
+pub use table::{HostCallInfo, Parameter, ParameterKind, ResultKind, WasmType, WitPackage};
 
 use table::{host_calls, host_errors};
 
 /// The wasm module name that host calls are imported from.
 pub const MODULE: &str = "tenure";
+
+/// The WIT package that the table is published as (`sdk/wit/generated/machine.wit`).
+pub const WIT: WitPackage =
+    WitPackage { package: "tenure:machine", version: "0.1.0", interface: "host" };
 
 host_errors! {
     /// The name, path, function, machine or task isn't there, or the parameter is null.

@@ -86,6 +86,7 @@ files! {
     "rust/src/status.rs",
     "rust/src/timers.rs",
     "rust/src/tree.rs",
+    "wit/generated/machine.wit",
     "zig/generated/host.zig",
     "zig/heap.zig",
     "zig/panic.zig",
@@ -154,9 +155,17 @@ mod tests {
     fn every_file_of_the_sdk_is_carried() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
         let mut missing = Vec::new();
-        let folders =
-            ["c/include", "c/src", "c/standard", "rust/src", "assemblyscript", "javascript", "zig"]
-                .map(String::from);
+        let folders = [
+            "c/include",
+            "c/src",
+            "c/standard",
+            "rust/src",
+            "assemblyscript",
+            "javascript",
+            "wit",
+            "zig",
+        ]
+        .map(String::from);
         let mut folders = folders.to_vec();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(root.join(&folder)).unwrap() {

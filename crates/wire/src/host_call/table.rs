@@ -35,6 +35,17 @@ impl HostCallInfo {
     }
 }
 
+/// The names by which components import host calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WitPackage {
+    /// The package, without its version.
+    pub package: &'static str,
+    /// Its version: the second number changes when a call changes or goes, the third when one comes.
+    pub version: &'static str,
+    /// The interface that has all calls.
+    pub interface: &'static str,
+}
+
 /// A parameter of a host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
