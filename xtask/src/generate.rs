@@ -1,5 +1,5 @@
 //! `cargo xtask generate`: writes guest bindings and reference pages from the tables in `tenure_wire`, the pages of limits
-//! and of formats from those in the code, and compiles the adapter for WASI.
+//! and of formats from those in the code, and compiles the adapters for WASI.
 //!
 //! The generated files are committed, so that a guest builds without this workspace; `check` says
 //! when one of them is no longer what the table gives.
@@ -65,13 +65,16 @@ pub(crate) fn run(check: bool, root: &Path) -> Result<()> {
             println!("wrote {name}");
         }
     }
-    // It is made of a generated file among others.
-    if !adapter::is_current(root)? {
+    // They are made of a generated file among others.
+    for (file, arguments) in adapter::MODULES {
+        if adapter::is_current(root, file)? {
+            continue;
+        }
         if check {
-            stale.push(adapter::FILE);
+            stale.push(file);
         } else {
-            adapter::write(root)?;
-            println!("wrote {}", adapter::FILE);
+            adapter::write(root, file, arguments)?;
+            println!("wrote {file}");
         }
     }
     if !stale.is_empty() {

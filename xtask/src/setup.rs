@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 
 use self::registry_tools::RegistryTool;
 use crate::toolchain::{
-    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASI_TARGET, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
+    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASI_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
     nightly_cargo,
 };
 use crate::{c_compiler, paint, process};
@@ -208,7 +208,8 @@ impl Need {
                 .all(|tool| process::succeeds(Command::new("cargo").args([tool, "--version"]))),
             Need::Wasm => toolchain::for_target(WASM_TARGET).is_some(),
             Need::Wasi => {
-                process::find_program("rustup").is_none() || toolchain::active_has(WASI_TARGET)
+                process::find_program("rustup").is_none()
+                    || WASI_TARGETS.into_iter().all(toolchain::active_has)
             }
             Need::BareMetal => {
                 let further = CIPHER_TARGETS.iter().chain([&WITHOUT_ATOMICS_TARGET]);
@@ -258,7 +259,9 @@ impl Need {
         match self {
             Need::Lints => "rustfmt and clippy, which check how the code is written",
             Need::Wasm => "the Rust target wasm32-unknown-unknown, which builds guests",
-            Need::Wasi => "the Rust target wasm32-wasip1, which builds programs for WASI",
+            Need::Wasi => {
+                "the Rust targets wasm32-wasip1 and wasm32-wasip2, which build programs for WASI"
+            }
             Need::BareMetal => {
                 "the Rust targets for microcontrollers (RV32, RV64, ARMv6-M, ARMv7-M, AArch64), \
                  which prove that the core needs no operating system"
@@ -301,7 +304,7 @@ impl Need {
         match self {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
-            Need::Wasi => Some(vec!["target", "add", WASI_TARGET]),
+            Need::Wasi => Some([&["target", "add"][..], &WASI_TARGETS].concat()),
             Need::BareMetal => {
                 let further = [WITHOUT_ATOMICS_TARGET];
                 let add = ["target", "add"];

@@ -24,8 +24,8 @@ pub(crate) const CIPHER_TARGETS: [&str; 3] =
 /// The target of guests written in Rust.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// The target of programs for WASI written in Rust, whose standard library rustup alone has.
-pub(crate) const WASI_TARGET: &str = "wasm32-wasip1";
+/// The targets of programs for WASI written in Rust, modules and components, whose standard library rustup alone has.
+pub(crate) const WASI_TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasip2"];
 
 /// A Rust toolchain that can build for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]

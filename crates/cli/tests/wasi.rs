@@ -1,6 +1,8 @@
-//! Programs that were made for WASI preview 1, as machines.
+//! Programs that were made for WASI, as machines: modules of preview 1, and components of 0.2.
 
 mod common;
+#[path = "wasi/components.rs"]
+mod components;
 
 use std::collections::BTreeMap;
 use std::path::Path;

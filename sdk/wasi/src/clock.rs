@@ -8,8 +8,8 @@ const REALTIME: u32 = 0;
 const MONOTONIC: u32 = 1;
 const PROCESS_TIME: u32 = 2;
 const THREAD_TIME: u32 = 3;
-const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
-const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
+pub(crate) const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
+pub(crate) const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 /// The most bytes that one host call fills.
 const RANDOM_BYTES_MAX: u32 = 65_536;
 
@@ -30,7 +30,8 @@ pub(crate) fn unix_time() -> Option<u64> {
     Some(u64::try_from(seconds).ok()?.saturating_mul(NANOSECONDS_PER_SECOND))
 }
 
-fn since_boot() -> u64 {
+/// Nanoseconds since the device's start.
+pub(crate) fn since_boot() -> u64 {
     // SAFETY: it takes nothing.
     let microseconds = unsafe { host::uptime_us() };
     (microseconds as u64).saturating_mul(NANOSECONDS_PER_MICROSECOND)
@@ -65,6 +66,14 @@ pub(crate) fn random(address: u32, length: u32) -> Result<(), Errno> {
         done += part.length();
     }
     Ok(())
+}
+
+/// Fills a buffer of this module's with random bytes.
+#[cfg(feature = "components")]
+pub(crate) fn random_bytes(into: &mut [u8]) -> Result<(), Errno> {
+    // SAFETY: the room is there.
+    let code = unsafe { host::random(into.as_mut_ptr(), into.len()) };
+    if code < 0 { Err(Errno::IO) } else { Ok(()) }
 }
 
 /// Waits until so many nanoseconds have passed, while other machines run.

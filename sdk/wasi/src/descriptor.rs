@@ -25,8 +25,8 @@ const STREAM_RIGHTS: u64 = RIGHT_READ | RIGHT_WRITE | 1 << 3 | 1 << 21 | 1 << 27
 
 /// Flags of `fdflags`.
 pub(crate) const FLAG_APPEND: u16 = 1;
-const FLAG_DATA_SYNC: u16 = 2;
-const FLAG_SYNC: u16 = 16;
+pub(crate) const FLAG_DATA_SYNC: u16 = 2;
+pub(crate) const FLAG_SYNC: u16 = 16;
 /// All of them: that a file doesn't block is true of all, and what is read is always as it was written last.
 pub(crate) const FLAGS: u16 = 0x1f;
 
@@ -214,7 +214,7 @@ impl Files {
         Ok(())
     }
 
-    fn given_name(&mut self, fd: u32) -> Result<&'static [u8], Errno> {
+    pub(crate) fn given_name(&mut self, fd: u32) -> Result<&'static [u8], Errno> {
         let number = self.descriptor(fd)?.given.checked_sub(1).ok_or(Errno::BADF)?;
         let (name, _) = crate::settings::folder(number.into()).ok_or(Errno::BADF)?;
         Ok(name)

@@ -91,7 +91,7 @@ impl Files {
 
 impl Nodes {
     /// Lists the names below `path` in the pages; returns how many bytes they take.
-    fn list(&mut self, path: &TreePath) -> Result<usize, Errno> {
+    pub(crate) fn list(&mut self, path: &TreePath) -> Result<usize, Errno> {
         let pages = self.all_pages()?;
         let length = tree::list(path, pages)?;
         if length > pages.len() { Err(Errno::OVERFLOW) } else { Ok(length) }
@@ -99,14 +99,14 @@ impl Nodes {
 }
 
 /// A name, with those of the tree's own left out.
-fn name_at(list: &[u8], place: u32) -> Option<&[u8]> {
+pub(crate) fn name_at(list: &[u8], place: u32) -> Option<&[u8]> {
     tree::names(list).filter(|name| *name != BESIDES).nth(place as usize)
 }
 
 /// An entry of a folder.
-struct Entry {
+pub(crate) struct Entry {
     number: u64,
-    kind: Kind,
+    pub(crate) kind: Kind,
     length: usize,
     name: [u8; PATH_BYTES_MAX],
 }
@@ -123,7 +123,7 @@ impl Entry {
         entry
     }
 
-    fn of(nodes: &Nodes, parent: &TreePath, name: &[u8]) -> Result<Self, Errno> {
+    pub(crate) fn of(nodes: &Nodes, parent: &TreePath, name: &[u8]) -> Result<Self, Errno> {
         let mut path = *parent;
         path.push(name)?;
         let kind = match nodes.open_node(&path).and_then(|number| nodes.all.get(number)) {
@@ -131,6 +131,11 @@ impl Entry {
             None => Node::read(&path)?.kind,
         };
         Ok(Self::new(name, path.hash(), kind))
+    }
+
+    /// The name, as a program knows it.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.name.get(..self.length).unwrap_or_default()
     }
 
     /// Writes as much of the entry as fits; returns how many bytes.
@@ -141,7 +146,6 @@ impl Entry {
         head[16..20].copy_from_slice(&(self.length as u32).to_le_bytes());
         head[20] = file_type(self.kind);
         let written = room.write(&head);
-        let name = self.name.get(..self.length).unwrap_or_default();
-        written + room.part(written, u32::MAX).write(name)
+        written + room.part(written, u32::MAX).write(self.name())
     }
 }

@@ -2,6 +2,9 @@
 
 /// Bytes of the room for open files, which programs have that use files.
 pub(crate) const FILES_BYTES: u32 = 24 * 1024;
+/// Bytes of the room for streams, futures and subtasks, which components of WASI 0.3 have.
+#[allow(dead_code, reason = "a module for preview 1 alone has none")]
+pub(crate) const TASKS_BYTES: u32 = 2048;
 /// Bytes of the room for a result that a program writes to its standard output: the longest result of a call.
 pub(crate) const RESULT_BYTES: u32 = 8 * 1024;
 

@@ -1,4 +1,4 @@
-//! WASI preview 1 (`wasi_snapshot_preview1`) by Tenure's host calls.
+//! WASI preview 1 (`wasi_snapshot_preview1`) by Tenure's host calls and, with the feature `components`, WASI 0.2 and 0.3.
 //!
 //! `tenure build` links this module into programs that were made for WASI: a function that the program imports is
 //! joined with the one of the same name here, and what isn't used is left out. Devices know nothing of it.
@@ -7,7 +7,7 @@
 //! - The module lies in the lowest bytes of the machine's memory, and the program above them: its addresses count from
 //!   [`user::base`]. No address of the program's reaches this module's memory, and none of its pages lies between two of
 //!   the program's.
-//! - Nothing here calls the program, and nothing grows the memory.
+//! - Nothing here calls the program but its `cabi_realloc`, for components, and nothing grows the memory.
 //! - Each function checks what it is handed as a kernel does, and fails with the number that WASI's `errno` has for it.
 //! - A file that is written to has its old content in the tree until it is closed or synchronised, and its new one then.
 #![no_std]
@@ -16,6 +16,8 @@ mod abi;
 mod cache;
 mod clock;
 mod commit;
+#[cfg(feature = "components")]
+mod component;
 mod content;
 mod descriptor;
 mod directory;

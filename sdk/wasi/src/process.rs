@@ -177,7 +177,7 @@ pub(crate) fn variables(places: u32, bytes: u32) -> Result<(), Errno> {
 
 /// A part of a row of texts.
 #[derive(Clone, Copy)]
-enum Piece {
+pub(crate) enum Piece {
     Byte(u8),
     End,
 }
@@ -190,7 +190,7 @@ fn each_text(texts: Texts, mut each: impl FnMut(Piece)) {
 }
 
 /// The arguments of the settings, and those that the call's parameter adds.
-fn each_argument(mut each: impl FnMut(Piece)) {
+pub(crate) fn each_argument(mut each: impl FnMut(Piece)) {
     each_text(settings::arguments(), &mut each);
     if run().cause == Cause::Call && !settings::has(layout::FLAG_PARAMETER_IS_INPUT) {
         each_word(each);

@@ -57,11 +57,16 @@ impl Files {
         room: u32,
         used: u32,
     ) -> Result<(), Errno> {
+        let link = self.link_at(fd, address, length)?;
+        put_word(used, Range::new(into, room)?.write(link))
+    }
+
+    /// Where a link leads.
+    pub(crate) fn link_at(&mut self, fd: u32, address: u32, length: u32) -> Result<&[u8], Errno> {
         let target = self.resolve(fd, address, length, false)?;
         let (kind, _) = self.nodes.look(&target)?;
         target.check(kind)?;
-        let link = read_link(&target.path, &mut self.link)?.ok_or(Errno::INVAL)?;
-        put_word(used, Range::new(into, room)?.write(link))
+        read_link(&target.path, &mut self.link)?.ok_or(Errno::INVAL)
     }
 
     /// Removes a file or a link. A file that is open is moved out of sight until it is closed.

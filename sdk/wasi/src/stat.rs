@@ -10,12 +10,12 @@ use crate::resolve::FOLLOW;
 use crate::user::put;
 
 /// The bits of `fstflags`.
-const ACCESSED: u32 = 1;
-const ACCESSED_NOW: u32 = 2;
-const MODIFIED: u32 = 4;
-const MODIFIED_NOW: u32 = 8;
+pub(crate) const ACCESSED: u32 = 1;
+pub(crate) const ACCESSED_NOW: u32 = 2;
+pub(crate) const MODIFIED: u32 = 4;
+pub(crate) const MODIFIED_NOW: u32 = 8;
 /// Files lie on one device, streams on another.
-const FILES_DEVICE: u64 = 1;
+pub(crate) const FILES_DEVICE: u64 = 1;
 
 /// New times of a file.
 #[derive(Clone, Copy)]

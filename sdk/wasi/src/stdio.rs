@@ -119,6 +119,23 @@ pub(crate) fn read(range: Range) -> Result<u32, Errno> {
     Ok(read)
 }
 
+/// How many bytes of standard input are left.
+#[cfg(feature = "components")]
+pub(crate) fn left() -> u32 {
+    if !settings::has(layout::FLAG_PARAMETER_IS_INPUT) {
+        return 0;
+    }
+    // SAFETY: it takes nothing.
+    let length = unsafe { host::parameter_length() };
+    u32::try_from(length).unwrap_or(0).saturating_sub(streams().read)
+}
+
+/// Leaves out bytes of standard input that are left.
+#[cfg(feature = "components")]
+pub(crate) fn skip(bytes: u32) {
+    streams().read += bytes;
+}
+
 impl Line {
     fn put(&mut self, bytes: &[u8], level: u32) {
         for byte in bytes {

@@ -29,6 +29,12 @@ impl Range {
         Ok(Self { start, length })
     }
 
+    /// Bytes of this module's own, which are read and written as those of the program are.
+    #[cfg(feature = "components")]
+    pub(crate) fn own(bytes: &mut [u8]) -> Self {
+        Self { start: bytes.as_mut_ptr() as u32, length: bytes.len() as u32 }
+    }
+
     pub(crate) fn length(self) -> u32 {
         self.length
     }

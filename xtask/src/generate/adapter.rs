@@ -1,6 +1,6 @@
-//! The adapter for WASI that the command `tenure` carries, compiled of `sdk/wasi`.
+//! The adapters for WASI that the command `tenure` carries, compiled of `sdk/wasi`: one for preview 1, one for components.
 //!
-//! Compilers differ in what they make of it, so that the module isn't compared with what this one makes: its last section
+//! Compilers differ in what they make of it, so that a module isn't compared with what this one makes: its last section
 //! has the digest of the sources that it was made of.
 
 use std::fs;
@@ -11,8 +11,11 @@ use tenure_crypto::sha256;
 
 use crate::{files, process};
 
-/// The module.
-pub(super) const FILE: &str = "sdk/wasi/generated/adapter.wasm";
+/// The modules, each with the compiler's further arguments.
+pub(super) const MODULES: [(&str, &[&str]); 2] = [
+    ("sdk/wasi/generated/adapter.wasm", &[]),
+    ("sdk/wasi/generated/component-adapter.wasm", &["--features", "components"]),
+];
 /// The project that it is made of.
 const FOLDER: &str = "sdk/wasi";
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -25,19 +28,20 @@ const SECTION_HEAD: &[u8] = b"\x00\x2f\x0etenure.sources";
 const DIGEST_BYTES: usize = 32;
 const _: () = assert!(SECTION_HEAD.len() - 2 + DIGEST_BYTES == SECTION_HEAD[1] as usize);
 
-/// Whether the module is made of the sources as they are.
-pub(super) fn is_current(root: &Path) -> Result<bool> {
+/// Whether the module `file` is made of the sources as they are.
+pub(super) fn is_current(root: &Path, file: &str) -> Result<bool> {
     let ending = ending(root)?;
-    Ok(fs::read(root.join(FILE)).is_ok_and(|module| module.ends_with(&ending)))
+    Ok(fs::read(root.join(file)).is_ok_and(|module| module.ends_with(&ending)))
 }
 
-/// Compiles the module.
-pub(super) fn write(root: &Path) -> Result<()> {
+/// Compiles the module `file`.
+pub(super) fn write(root: &Path, file: &str, arguments: &[&str]) -> Result<()> {
     let folder = root.join(FOLDER);
     let target = folder.join("target");
     let mut build = process::cargo(&folder);
     build
         .args(["build", "--quiet", "--release", "--target", TARGET])
+        .args(arguments)
         .env("CARGO_TARGET_DIR", &target);
     // Flags for the computer's own programs don't suit it.
     build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -47,7 +51,7 @@ pub(super) fn write(root: &Path) -> Result<()> {
     let made = target.join(TARGET).join("release/tenure_wasi.wasm");
     let mut module = fs::read(&made).with_context(|| format!("can't read {}", made.display()))?;
     module.extend(ending(root)?);
-    super::write(&root.join(FILE), &module)
+    super::write(&root.join(file), &module)
 }
 
 /// The module's last section.

@@ -1,5 +1,5 @@
-//! Programs that were made for WASI preview 1 become machines: `tenure build` links them with an adapter, which does by host
-//! calls what WASI's functions do. Devices know nothing of it.
+//! Programs that were made for WASI, preview 1, 0.2 or 0.3, become machines: `tenure build` links them with an adapter, which does by
+//! host calls what WASI's functions do. Devices know nothing of it. Of a component the core module is the program.
 //!
 //! ```text
 //!   0          adapter: stack, variables, constants
@@ -18,8 +18,10 @@
 //! return behind each such call once it has.
 
 mod adapter;
+mod component;
 mod exits;
 mod helpers;
+mod host_calls;
 mod merge;
 mod moved;
 mod program;
@@ -62,17 +64,50 @@ pub enum WasiError {
         /// The import.
         name: String,
     },
+    /// It imports an interface that isn't there, or a function that its interface hasn't here.
+    #[error(
+        "the component imports {function} of {interface}, which machines don't have; {instead}"
+    )]
+    Interface {
+        /// The interface, with its version.
+        interface: String,
+        /// The function.
+        function: String,
+        /// What to do.
+        instead: &'static str,
+    },
     /// It imports a function with another type.
-    #[error("the code imports {MODULE}.{name} with other parameters than WASI preview 1 gives it")]
+    #[error("the code imports {name} with other parameters than its interface gives it")]
     Signature {
-        /// The import.
+        /// The import, with its module.
         name: String,
     },
-    /// Its `_start` has parameters or results.
+    /// Its `_start` has parameters or results, or its `run` others than it has.
     #[error(
         "the code exports {COMMAND} with parameters or results, and a program has none of them there"
     )]
     Command,
+    /// It gives no memory for strings and lists.
+    #[error(
+        "the component's code exports no `cabi_realloc`, by which it gets strings and lists; its toolchain's bindings \
+         (`wit-bindgen`) bring it"
+    )]
+    Realloc,
+    /// It has no program, or several.
+    #[error(
+        "the component has {count} modules of code, and a machine is made of one; link the program's parts into one \
+         module before `wit-component` makes a component of it (no `wasm-tools component link`)"
+    )]
+    Modules {
+        /// How many there are.
+        count: usize,
+    },
+    /// It is made of other components.
+    #[error(
+        "the component holds other components with code, and a machine is made of one; build each as a machine of its \
+         own, or compile them into one program (no `wac plug`, no `wasm-tools compose`)"
+    )]
+    Composed,
     /// It has several memories, or one of 64 bits.
     #[error("a program for WASI has one memory of 32 bits, and the code has another")]
     Memory,
@@ -96,21 +131,26 @@ pub struct WasiProgram {
     pub missing: Vec<(String, &'static str)>,
 }
 
-/// Links `module` with the adapter, if it imports functions of WASI; `name` is its first argument.
+/// Links `module` with the adapter, if it imports functions of WASI or is a component; `name` is its first argument.
 ///
 /// # Errors
 /// See [`WasiError`].
 pub fn link(module: &[u8], name: &str, wasi: &Wasi) -> Result<Option<WasiProgram>, WasiError> {
+    let is_component = wasmparser::Parser::is_component(module);
+    let module = component::program(module)?;
     // The function for AssemblyScript's abort reads the program's memory, and so must be a part of the program first.
-    let replaced = crate::make::foreign_abort::replace(module)?;
-    let program = Program::read(replaced.as_deref().unwrap_or(module))?;
-    if !program.imports.iter().any(|import| import.module == MODULE) {
+    let replaced = crate::make::foreign_abort::replace(&module)?;
+    let program = Program::read(replaced.as_deref().unwrap_or(&module))?;
+    if !is_component && !program.needs_linking() {
         return Ok(None);
     }
-    let adapter = Adapter::read(adapter::BYTES)?;
+    let bytes = if program.is_of_component() { adapter::COMPONENTS } else { adapter::PREVIEW_1 };
+    let adapter = Adapter::read(bytes)?;
     let settings = settings::encode(name, wasi)?;
-    let missing = program.imports.iter().filter(|import| import.module == MODULE);
-    let missing = missing.filter_map(|import| Some((import.name.to_owned(), reason(import.name)?)));
+    let missing = program.imports.iter().filter_map(|import| {
+        let name = component::adapter_name(import.module, import.name)?;
+        Some((import.name.to_owned(), reason(&name)?))
+    });
     let missing = missing.collect();
     let module = merge::merge(&program, &adapter, &settings, wasi)?;
     Ok(Some(WasiProgram { module, missing }))
@@ -122,6 +162,9 @@ fn reason(name: &str) -> Option<&'static str> {
         "fd_allocate" => "no room can be had beforehand (ENOTSUP)",
         "fd_fdstat_set_rights" => "rights follow from how a file was opened (ENOTSUP)",
         "path_link" => "a file has one name (ENOTSUP)",
+        "wasi:filesystem/types@0.2#[method]descriptor.link-at" => {
+            "a file has one name (unsupported)"
+        }
         "proc_raise" => "there are no signals (ENOTSUP)",
         "sock_accept" | "sock_recv" | "sock_send" | "sock_shutdown" => {
             "there are no sockets (ENOTSOCK)"

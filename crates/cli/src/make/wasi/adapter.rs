@@ -1,4 +1,7 @@
 //! The adapter: a module that `cargo xtask generate` compiles of `sdk/wasi`, and of which a program gets what it uses.
+//!
+//! There are two, so that a program for preview 1 pays nothing for what components take: neither their constants, which aren't
+//! left out, nor that functions are shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +10,12 @@ use wasmparser::{ExternalKind, FuncType, Operator};
 use super::WasiError;
 use super::program::Program;
 
-/// The module.
-pub(super) const BYTES: &[u8] = include_bytes!("../../../../../sdk/wasi/generated/adapter.wasm");
+/// The module for preview 1.
+pub(super) const PREVIEW_1: &[u8] =
+    include_bytes!("../../../../../sdk/wasi/generated/adapter.wasm");
+/// The module for components, which has preview 1, too.
+pub(super) const COMPONENTS: &[u8] =
+    include_bytes!("../../../../../sdk/wasi/generated/component-adapter.wasm");
 
 /// The module that the adapter's questions to who links it are imported from.
 const MERGER: &str = "merger";
@@ -20,6 +27,8 @@ const MEMORY_END: &str = "__heap_base";
 /// The adapter's functions that a program doesn't import: they are called when it begins and ends.
 pub(super) const BEGIN: &str = "begin";
 pub(super) const END: &str = "end";
+/// The one that begins a program that is a component's.
+pub(super) const COMPONENT_BEGIN: &str = "component:begin";
 
 /// The adapter.
 pub(super) struct Adapter {
@@ -38,9 +47,16 @@ pub(super) struct Chosen {
     pub(super) all: BTreeSet<u32>,
     /// Whether room for open files is needed.
     pub(super) has_files: bool,
+    /// Whether room for streams, futures and subtasks is needed.
+    pub(super) has_tasks: bool,
 }
 
 impl Chosen {
+    /// Whether the function of that name is among them.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
     /// The adapter's function of that name.
     pub(super) fn function(&self, name: &str) -> Result<u32, WasiError> {
         let found = self.functions.get(name).copied();
@@ -76,15 +92,19 @@ impl Adapter {
     /// The functions for a program that imports those of `names`.
     pub(super) fn choose(&self, names: &[&str]) -> Result<Chosen, WasiError> {
         let small = self.chosen(names, true)?;
-        if self.has_files(&small) { self.chosen(names, false) } else { Ok(small) }
+        if self.asks(&small.all, "files") { self.chosen(names, false) } else { Ok(small) }
     }
 
     fn chosen(&self, names: &[&str], streams_alone: bool) -> Result<Chosen, WasiError> {
         let mut functions = BTreeMap::new();
-        for name in names.iter().copied().chain([BEGIN, END]) {
+        // Functions of preview 1 have plain names.
+        let is_component = names.iter().any(|name| name.contains(':'));
+        let begin = if is_component { COMPONENT_BEGIN } else { BEGIN };
+        let named = names.iter().map(|name| (*name, *name));
+        for (name, wanted) in named.chain([(BEGIN, begin), (END, END)]) {
             let small =
-                streams_alone.then(|| self.module.exported_function(&format!("{STREAMS}{name}")));
-            let function = small.flatten().or_else(|| self.module.exported_function(name));
+                streams_alone.then(|| self.module.exported_function(&format!("{STREAMS}{wanted}")));
+            let function = small.flatten().or_else(|| self.module.exported_function(wanted));
             let function = function.ok_or_else(|| WasiError::Unknown { name: name.into() })?;
             functions.insert(name.to_owned(), function);
         }
@@ -95,12 +115,13 @@ impl Adapter {
                 left.extend(self.calls.get(&function).into_iter().flatten());
             }
         }
-        Ok(Chosen { functions, all, has_files: !streams_alone })
+        let has_tasks = self.asks(&all, "tasks");
+        Ok(Chosen { functions, all, has_files: !streams_alone, has_tasks })
     }
 
-    /// Whether one of the functions asks for the room for open files.
-    fn has_files(&self, chosen: &Chosen) -> bool {
-        chosen.all.iter().any(|function| self.question(*function) == Some("files"))
+    /// Whether one of the functions asks for a room.
+    fn asks(&self, functions: &BTreeSet<u32>, room: &str) -> bool {
+        functions.iter().any(|function| self.question(*function) == Some(room))
     }
 
     /// The question to who links that an imported function of the adapter is.

@@ -1,4 +1,4 @@
-//! The functions in the midst of which a program may exit: those that call `proc_exit`, and those that call such ones.
+//! The functions in the midst of which a program may exit: those that call `proc_exit` or its like, and those that call such ones.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,23 @@ use super::program::Program;
 /// The calls behind which a program looks whether it has exited.
 #[derive(Default)]
 pub(super) struct Exits {
-    /// The functions that may exit, `proc_exit` among them.
+    /// The functions that may exit, the imported ones that do among them.
     functions: BTreeSet<u32>,
     /// Whether one of them may be called by a pointer.
     by_pointer: bool,
 }
 
 impl Exits {
-    /// The exits of a program; `exit` is its import of `proc_exit`.
-    pub(super) fn of(program: &Program<'_>, exit: Option<u32>) -> Result<Self, BinaryReaderError> {
-        let Some(exit) = exit else { return Ok(Self::default()) };
+    /// The exits of a program; `imported` are the functions that exit, by its own indices.
+    pub(super) fn of(
+        program: &Program<'_>,
+        imported: BTreeSet<u32>,
+    ) -> Result<Self, BinaryReaderError> {
+        if imported.is_empty() {
+            return Ok(Self::default());
+        }
         let calls = Calls::of(program)?;
-        let mut exits = Self { functions: BTreeSet::from([exit]), by_pointer: false };
+        let mut exits = Self { functions: imported, by_pointer: false };
         loop {
             let before = (exits.functions.len(), exits.by_pointer);
             exits.by_pointer = !calls.pointed_at.is_disjoint(&exits.functions);

@@ -15,6 +15,7 @@ pub(super) struct Places {
     /// Room for a result; 0 without one.
     pub(super) result: u32,
     pub(super) files: u32,
+    pub(super) tasks: u32,
     /// The program's memory.
     pub(super) base: u32,
 }
@@ -24,7 +25,7 @@ impl Places {
         adapter_bytes: u32,
         settings_bytes: u32,
         has_result: bool,
-        files_bytes: u32,
+        (files_bytes, tasks_bytes): (u32, u32),
     ) -> Self {
         let settings = adapter_bytes.next_multiple_of(ALIGNMENT);
         let behind = (settings + settings_bytes).next_multiple_of(ALIGNMENT);
@@ -32,8 +33,9 @@ impl Places {
             true => (behind, behind + RESULT_BYTES),
             false => (0, behind),
         };
-        let base = (files + files_bytes).next_multiple_of(ALIGNMENT);
-        Self { settings, result, files, base }
+        let tasks = (files + files_bytes).next_multiple_of(ALIGNMENT);
+        let base = (tasks + tasks_bytes).next_multiple_of(ALIGNMENT);
+        Self { settings, result, files, tasks, base }
     }
 }
 

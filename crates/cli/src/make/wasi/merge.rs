@@ -3,7 +3,8 @@
 mod encoders;
 mod sections;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_wire::host_call::{self, HostCallInfo, TABLE};
 use wasm_encoder::reencode::{self, Reencode};
@@ -13,12 +14,14 @@ use wasm_encoder::{
 use wasmparser::{DataKind, FuncType, FunctionBody, Operator, TypeRef};
 
 use super::adapter::{self, Adapter, Chosen};
+use super::component::{self, ASYNC, Command, REALLOC, RETURNED, adapter_name};
 use super::exits::Exits;
 use super::helpers::{self, Memory, Places};
-use super::layout::{FILES_BYTES, WORD_RESULT};
+use super::host_calls::{self, Lowering};
+use super::layout::{FILES_BYTES, TASKS_BYTES, WORD_RESULT};
 use super::moved::Moved;
-use super::program::Program;
-use super::{COMMAND, MODULE, ProgramOutput, RUN, Wasi, WasiError};
+use super::program::{Import, Program};
+use super::{ProgramOutput, RUN, Wasi, WasiError};
 use crate::make::pack::START_FUNCTION;
 use encoders::{AdapterEncoder, MemoryCalls, MemoryUses, ProgramEncoder};
 
@@ -26,6 +29,14 @@ use encoders::{AdapterEncoder, MemoryCalls, MemoryUses, ProgramEncoder};
 const CAUSE_START: i32 = 0;
 const CAUSE_CALL: i32 = 1;
 const CAUSE_LIBRARY: i32 = 2;
+
+/// The adapter's functions for a task: it begins, goes on, and hears of an event.
+const TASK_BEGIN: &str = "async:begin";
+const TASK_RESUME: &str = "async:resume";
+const EVENT_OF: &str = "async:event-of";
+const EVENT_SAYS: &str = "async:event-says";
+/// The bits of what a task returns that say whether it is done: 0 if it is.
+const TASK_BITS: i32 = 15;
 
 /// Makes one module of a program and what it uses of the adapter.
 pub(super) fn merge(
@@ -35,12 +46,13 @@ pub(super) fn merge(
     wasi: &Wasi,
 ) -> Result<Vec<u8>, WasiError> {
     check(program)?;
-    let names = program.imported_functions().map(|(import, _)| import);
-    let names = names.filter(|import| import.module == MODULE).map(|import| import.name);
-    let chosen = adapter.choose(&names.collect::<Vec<_>>())?;
+    let names = adapter_functions(program, adapter)?;
+    let chosen = adapter.choose(&names.iter().map(|name| &**name).collect::<Vec<&str>>())?;
     let files_bytes = if chosen.has_files { FILES_BYTES } else { 0 };
+    let tasks_bytes = if chosen.has_tasks { TASKS_BYTES } else { 0 };
     let has_result = wasi.output == ProgramOutput::Result;
-    let places = Places::new(adapter.memory_bytes, settings.len() as u32, has_result, files_bytes);
+    let rooms = (files_bytes, tasks_bytes);
+    let places = Places::new(adapter.memory_bytes, settings.len() as u32, has_result, rooms);
     let mut settings = settings.to_vec();
     if let Some(word) = settings.chunks_exact_mut(4).nth(WORD_RESULT as usize) {
         word.copy_from_slice(&places.result.to_le_bytes());
@@ -49,7 +61,7 @@ pub(super) fn merge(
     merger.add_questions()?;
     merger.add_user_map()?;
     merger.encode_functions()?;
-    match program.exported_function(COMMAND) {
+    match program.command() {
         Some(command) => merger.add_runs(command, wasi.start)?,
         None => merger.add_start()?,
     }
@@ -62,15 +74,57 @@ fn check(program: &Program<'_>) -> Result<(), WasiError> {
     if imports_memory || program.memories.len() > 1 || program.memories.iter().any(is_odd) {
         return Err(WasiError::Memory);
     }
-    let command = program.exported_function(COMMAND);
-    let takes_nothing = |function: u32| {
-        let kind = program.function_kind(function);
-        kind.is_some_and(|kind| kind.params().is_empty() && kind.results().is_empty())
+    let is_odd = |command: Command| {
+        let results: &[_] = if command.returns_result { &[wasmparser::ValType::I32] } else { &[] };
+        let kind = program.function_kind(command.function);
+        kind.is_none_or(|kind| !kind.params().is_empty() || kind.results() != results)
     };
-    if command.is_some_and(|command| !takes_nothing(command)) {
+    if program.command().is_some_and(is_odd) {
         return Err(WasiError::Command);
     }
     Ok(())
+}
+
+/// The adapter's functions that a program needs beside those that begin and end it.
+fn adapter_functions<'a>(
+    program: &Program<'a>,
+    adapter: &Adapter,
+) -> Result<Vec<Cow<'a, str>>, WasiError> {
+    let mut names = Vec::new();
+    for (import, _) in program.imported_functions() {
+        if let Some(name) = adapter_name(import.module, import.name) {
+            if adapter.module.exported_function(&name).is_none() {
+                return Err(unknown(import));
+            }
+            names.push(name);
+        } else if component::host_call(import.module, import.name).is_some() {
+            names.extend(host_calls::FUNCTIONS.map(Cow::Borrowed));
+        } else if component::is_interface(import.module) {
+            return Err(unknown(import));
+        }
+    }
+    if program.command().is_some_and(|command| command.returns_result) {
+        names.push(Cow::Borrowed(RETURNED));
+    }
+    if program.command().is_some_and(|command| command.callback.is_some()) {
+        names.extend([TASK_RESUME, EVENT_OF, EVENT_SAYS].map(Cow::Borrowed));
+    }
+    if names.iter().any(|name| name.starts_with(ASYNC)) {
+        names.push(Cow::Borrowed(TASK_BEGIN));
+    }
+    Ok(names)
+}
+
+/// The refusal of an import that nothing is known of.
+fn unknown(import: &Import<'_>) -> WasiError {
+    match component::is_interface(import.module) {
+        true => WasiError::Interface {
+            interface: import.module.to_owned(),
+            function: import.name.to_owned(),
+            instead: component::instead(import.module),
+        },
+        false => WasiError::Unknown { name: import.name.to_owned() },
+    }
 }
 
 /// The module in the making.
@@ -127,7 +181,7 @@ impl<'a> Merger<'a> {
             adapter,
             chosen,
             places,
-            is_command: program.exported_function(COMMAND).is_some(),
+            is_command: program.command().is_some(),
             types,
             kinds: program.types.clone(),
             imports: ImportSection::new(),
@@ -151,16 +205,24 @@ impl<'a> Merger<'a> {
     /// All that both import, but for WASI's functions and the adapter's questions; and thereby where all functions are.
     fn add_imports(&mut self) -> Result<(), WasiError> {
         let mut next = 0;
-        for import in &self.program.imports {
+        let program = self.program;
+        for import in &program.imports {
             let is_function = matches!(import.kind, TypeRef::Func(_));
             if is_function {
                 self.program_functions.push(next);
             }
-            if import.module == MODULE || self.program.is_notice_of_growth(import) {
+            if adapter_name(import.module, import.name).is_some()
+                || program.is_notice_of_growth(import)
+            {
                 continue;
             }
-            let kind = reencode::RoundtripReencoder.entity_type(import.kind)?;
-            self.imports.import(import.module, import.name, kind);
+            if let Some(call) = component::host_call(import.module, import.name) {
+                let kind = self.kind_index(host_calls::raw_kind(call))?;
+                self.imports.import(host_call::MODULE, call.name, EntityType::Function(kind));
+            } else {
+                let kind = reencode::RoundtripReencoder.entity_type(import.kind)?;
+                self.imports.import(import.module, import.name, kind);
+            }
             next += u32::from(is_function);
         }
         let adapter = self.adapter;
@@ -215,12 +277,18 @@ impl<'a> Merger<'a> {
 
     /// The answers to what the adapter asks.
     fn add_questions(&mut self) -> Result<(), WasiError> {
-        let Places { settings, files, base, .. } = self.places;
+        let Places { settings, files, tasks, base, .. } = self.places;
         let chosen = self.chosen;
         for function in &chosen.all {
             let answer = match self.adapter.question(*function) {
                 Some("settings") => settings,
                 Some("files") => files,
+                Some("tasks") => tasks,
+                Some("realloc") => {
+                    let realloc = self.realloc(*function)?;
+                    self.adapter_functions.insert(*function, realloc);
+                    continue;
+                }
                 Some(_) => base,
                 None => continue,
             };
@@ -229,6 +297,15 @@ impl<'a> Merger<'a> {
             self.adapter_functions.insert(*function, index);
         }
         Ok(())
+    }
+
+    /// The program's function that gives memory, which `question` of the adapter's is.
+    fn realloc(&self, question: u32) -> Result<u32, WasiError> {
+        let function = self.program.exported_function(REALLOC).ok_or(WasiError::Realloc)?;
+        if self.program.function_kind(function) != Some(self.adapter.kind(question)?) {
+            return Err(WasiError::Realloc);
+        }
+        Ok(self.program_function(function))
     }
 
     /// The functions by which the program's memory is sized, filled and copied, and which stand for its imports.
@@ -263,21 +340,21 @@ impl<'a> Merger<'a> {
         let program = self.program;
         for (function, (import, kind)) in program.imported_functions().enumerate() {
             let kind = program.kind(kind);
-            let index = match import.module {
-                MODULE => self.function_of_wasi(import.name, kind)?,
-                _ if program.is_notice_of_growth(import) => {
-                    let mut nothing = Function::new([]);
-                    nothing.instructions().end();
-                    self.add_helper(import.name, &[I32], &[], nothing)?
+            let Some(place) = self.program_functions.get(function).copied() else { continue };
+            let index = if let Some(name) = adapter_name(import.module, import.name) {
+                self.function_of_wasi(import, &name, kind)?
+            } else if program.is_notice_of_growth(import) {
+                let mut nothing = Function::new([]);
+                nothing.instructions().end();
+                self.add_helper(import.name, &[I32], &[], nothing)?
+            } else if let Some(call) = component::host_call(import.module, import.name) {
+                self.lowered_host_call(call, import, place, moved, kind)?
+            } else {
+                let call = TABLE.iter().find(|call| call.name == import.name);
+                match call.filter(|_| import.module == host_call::MODULE) {
+                    Some(call) => self.host_call(call, place, moved, kind)?,
+                    None => continue,
                 }
-                host_call::MODULE => {
-                    let call = TABLE.iter().find(|call| call.name == import.name);
-                    match (call, self.program_functions.get(function)) {
-                        (Some(call), Some(import)) => self.host_call(call, *import, moved, kind)?,
-                        _ => continue,
-                    }
-                }
-                _ => continue,
             };
             if let Some(place) = self.program_functions.get_mut(function) {
                 *place = index;
@@ -286,19 +363,43 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// The function that is one of WASI's.
-    fn function_of_wasi(&mut self, name: &str, kind: Option<&FuncType>) -> Result<u32, WasiError> {
-        let function = self.chosen.function(name)?;
+    /// The function that is one of WASI's, which the adapter has as `name`.
+    fn function_of_wasi(
+        &mut self,
+        import: &Import<'_>,
+        name: &str,
+        kind: Option<&FuncType>,
+    ) -> Result<u32, WasiError> {
+        let function = self.chosen.function(name).map_err(|_| unknown(import))?;
         if kind != Some(self.adapter.kind(function)?) {
-            return Err(WasiError::Signature { name: name.into() });
+            return Err(signature(import));
         }
         let index = self.adapter_functions.get(&function).copied();
-        let index = index.ok_or_else(|| WasiError::Unknown { name: name.into() })?;
-        if name == EXIT && self.is_command {
+        let index = index.ok_or_else(|| unknown(import))?;
+        if EXITS.contains(&name) && self.is_command {
             let exit = helpers::exit(index, self.exited);
             return self.add_helper("wasi:proc_exit", &[wasmparser::ValType::I32], &[], exit);
         }
         Ok(index)
+    }
+
+    /// A host call that a component imports; `place` is the import of what a device has.
+    fn lowered_host_call(
+        &mut self,
+        call: &HostCallInfo,
+        import: &Import<'_>,
+        place: u32,
+        moved: u32,
+        kind: Option<&FuncType>,
+    ) -> Result<u32, WasiError> {
+        let lowered = host_calls::lowered_kind(call);
+        if kind != Some(&lowered) {
+            return Err(signature(import));
+        }
+        let lowering = Lowering::new(place, moved, |name| self.adapter_function(name))?;
+        let function = host_calls::lowered(call, lowering);
+        let name = format!("tenure:{}", call.name);
+        self.add_helper(&name, lowered.params(), lowered.results(), function)
     }
 
     /// A host call of the program's own. One of another type than it has is refused later, by its name.
@@ -320,10 +421,14 @@ impl<'a> Merger<'a> {
 
     fn encode_functions(&mut self) -> Result<(), WasiError> {
         let program = self.program;
-        let mut imports = program.imported_functions();
-        let exit = imports.position(|(import, _)| import.module == MODULE && import.name == EXIT);
-        let exit = exit.filter(|_| self.is_command).map(|exit| exit as u32);
-        let exits = Exits::of(program, exit)?;
+        let is_exit = |import: &Import<'_>| {
+            let name = adapter_name(import.module, import.name);
+            self.is_command && name.is_some_and(|name| EXITS.contains(&name.as_ref()))
+        };
+        let imports = (0..).zip(program.imported_functions());
+        let imported: BTreeSet<u32> =
+            imports.filter(|(_, (import, _))| is_exit(import)).map(|(index, _)| index).collect();
+        let exits = Exits::of(program, imported)?;
         let mut place = 0;
         for (body, kind) in program.bodies.iter().zip(&program.functions) {
             self.functions.function(*kind);
@@ -434,7 +539,7 @@ impl<'a> Merger<'a> {
     }
 
     /// The functions that run a command: for a call, and as the machine starts.
-    fn add_runs(&mut self, command: u32, starts: bool) -> Result<(), WasiError> {
+    fn add_runs(&mut self, command: Command, starts: bool) -> Result<(), WasiError> {
         let call = self.run(command, CAUSE_CALL)?;
         self.add_helper(RUN, &[], &[], call)?;
         if starts {
@@ -445,8 +550,9 @@ impl<'a> Merger<'a> {
     }
 
     /// A run: memory and globals as they are at the beginning, then the program, then what is left to do.
-    fn run(&self, command: u32, cause: i32) -> Result<Function, WasiError> {
-        let mut function = Function::new([]);
+    fn run(&self, command: Command, cause: i32) -> Result<Function, WasiError> {
+        let state = command.callback.map(|_| (1, wasm_encoder::ValType::I32));
+        let mut function = Function::new(state);
         function.instructions().global_get(self.has_run).if_(wasm_encoder::BlockType::Empty);
         self.memory.clear(&mut function);
         function.instructions().end().i32_const(1).global_set(self.has_run);
@@ -468,13 +574,45 @@ impl<'a> Merger<'a> {
         }
         let mut code = function.instructions();
         code.i32_const(cause).call(self.adapter_function(adapter::BEGIN)?);
+        if self.chosen.has(TASK_BEGIN) {
+            code.call(self.adapter_function(TASK_BEGIN)?);
+        }
         if let Some(start) = self.program.start {
             code.call(self.program_function(start));
         }
+        // Of a component's program the host calls that first; a command of preview 1 does it by itself.
+        if let Some(initialize) = self.program.exported_function(INITIALIZE)
+            && command.returns_result
+        {
+            code.call(self.program_function(initialize));
+        }
         code.global_get(self.exited).i32_eqz().if_(wasm_encoder::BlockType::Empty);
-        code.call(self.program_function(command)).end();
+        code.call(self.program_function(command.function));
+        match command.callback {
+            Some(callback) => self.go_on(callback, &mut function)?,
+            None if command.returns_result => {
+                code.call(self.adapter_function(RETURNED)?);
+            }
+            None => {}
+        }
+        let mut code = function.instructions();
+        code.end();
         code.call(self.adapter_function(adapter::END)?).end();
         Ok(function)
+    }
+
+    /// A task goes on until it is done, or the program has exited: what it returned is on the stack.
+    fn go_on(&self, callback: u32, function: &mut Function) -> Result<(), WasiError> {
+        use wasm_encoder::BlockType::Empty;
+        const STATE: u32 = 0;
+        let mut code = function.instructions();
+        code.local_set(STATE).block(Empty).loop_(Empty);
+        code.local_get(STATE).i32_const(TASK_BITS).i32_and().i32_eqz();
+        code.global_get(self.exited).i32_or().br_if(1);
+        code.local_get(STATE).call(self.adapter_function(TASK_RESUME)?);
+        code.call(self.adapter_function(EVENT_OF)?).call(self.adapter_function(EVENT_SAYS)?);
+        code.call(self.program_function(callback)).local_set(STATE).br(0).end().end();
+        Ok(())
     }
 
     /// The start function of a library.
@@ -496,8 +634,22 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// The function of WASI that ends a program.
-const EXIT: &str = "proc_exit";
+/// The function that a module exports for its constructors, if it is no command of preview 1.
+const INITIALIZE: &str = "_initialize";
+
+/// The functions of WASI that end a program.
+const EXITS: [&str; 5] = [
+    "proc_exit",
+    "wasi:cli/exit@0.2#exit",
+    "wasi:cli/exit@0.2#exit-with-code",
+    "wasi:cli/exit@0.3#exit",
+    "wasi:cli/exit@0.3#exit-with-code",
+];
+
+/// The refusal of an import that has another type.
+fn signature(import: &Import<'_>) -> WasiError {
+    WasiError::Signature { name: format!("{}.{}", import.module, import.name) }
+}
 
 /// Returns, with zeros for results, if the program has exited.
 fn return_if_exited(function: &mut Function, exited: u32, kind: Option<&FuncType>) {

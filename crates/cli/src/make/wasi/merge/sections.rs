@@ -82,7 +82,8 @@ impl Merger<'_> {
         let mut exports = ExportSection::new();
         let mut encoder = self.program_encoder();
         for export in &self.program.exports {
-            if !self.is_command || export.kind == ExternalKind::Memory {
+            let is_offered = !self.is_command && !Program::is_of_the_abi(export.name);
+            if is_offered || export.kind == ExternalKind::Memory {
                 encoder.parse_export(&mut exports, *export)?;
             }
         }
