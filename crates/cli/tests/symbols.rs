@@ -2,9 +2,6 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
-
 use common::Workbench;
 use tenure_cli::make::symbols::{Site, Symbols, debug_path};
 use tenure_package::{CodeKind, Package};
@@ -153,24 +150,6 @@ fn damaged_debug_module_is_an_error_and_no_panic() {
     }
 }
 
-/// `tenure run` of a machine that fails, until it did; gives the line of the log that says so.
-fn first_fault(workbench: &Workbench, package: &str) -> serde_json::Value {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args(["run", "--json", package])
-        .current_dir(workbench.path("."))
-        .env("TENURE_HOME", workbench.path("home"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let fault = lines
-        .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap())
-        .find(|line| line["level"] == "fault");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    fault.unwrap()
-}
-
 #[test]
 fn fault_of_a_rust_machine_names_function_and_line() {
     let workbench = Workbench::new();
@@ -190,7 +169,7 @@ fn stop() {
 ";
     workbench.write(&[("r/src/lib.rs", source)]);
     workbench.tenure_ok(&["build", "r"]);
-    let fault = first_fault(&workbench, "r/r.tenure");
+    let fault = workbench.first_fault("r/r.tenure");
     assert_eq!(fault["place"]["function"], "r::stop", "{fault}");
     // The parts of `unreachable` itself come first.
     let line = fault["place"]["lines"].as_array().unwrap().last().unwrap();

@@ -19,6 +19,7 @@ use crate::make::refusal::Refusal;
 use crate::make::rust_project;
 use crate::make::sdk;
 use crate::make::symbols::{debug_path, names};
+use crate::make::unwinding;
 use crate::make::wasi::{self, WasiProgram};
 use crate::make::zig_project;
 use crate::terminal::output::Output;
@@ -151,6 +152,7 @@ fn build_for(
                 let (wasm, linked) = compile_wasm(folder, &project)?;
                 let module = fs::read(&wasm);
                 let module = module.with_context(|| format!("can't read {}", wasm.display()))?;
+                let module = unwinding::lower(&module)?.unwrap_or(module);
                 let module = linked_with_wasi(module, &project, &mut missing)?;
                 let code = CompiledCode::module(Module::read(&module)?, linked, names(&module));
                 (code, module, debug_path(&path))

@@ -29,6 +29,10 @@ pub(crate) const C_FLAGS: [&str; 6] = [
 /// memcpy and the like must not be compiled to calls of themselves.
 pub(crate) const NO_BUILTIN: &str = "-fno-builtin";
 
+/// What lets clang compile `setjmp` and `longjmp` as for emscripten, from which [`unwinding`](super::unwinding) makes plain
+/// WebAssembly. Other code it leaves as it is.
+pub(crate) const SETJMP_FLAGS: [&str; 2] = ["-mllvm", "-enable-emscripten-sjlj"];
+
 /// The further options of every C++ file.
 pub(crate) const CPP_FLAGS: [&str; 4] =
     ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
@@ -154,6 +158,7 @@ impl<'a> Build<'a> {
     fn clang(&self) -> Command {
         let mut command = Command::new(&self.clang.program);
         command.current_dir(self.folder).arg(self.target()).arg("-mbulk-memory").args(C_FLAGS);
+        command.args(SETJMP_FLAGS);
         let headers = if self.sysroot.is_some() { "standard" } else { "include" };
         command.arg(format!("-I{}/c/{headers}", sdk::FOLDER));
         command

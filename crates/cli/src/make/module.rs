@@ -74,8 +74,8 @@ fn instead(module: &str, name: &str) -> &'static str {
         }
         ("env", "abort") => "its type isn't that of AssemblyScript's `abort`, which is taken",
         ("env", name) if is_of_emscripten(name) => {
-            "emscripten's JavaScript would bring it: build without setjmp and exceptions (-sSUPPORT_LONGJMP=0 \
-             -fno-exceptions), or by clang with `library = \"standard\"` in tenure.toml"
+            "emscripten's JavaScript would bring it: build without exceptions (-fno-exceptions), or by clang with \
+             `library = \"standard\"` in tenure.toml"
         }
         _ => "what machines can ask of a device stands in tenure.h and in the crate `tenure`",
     }

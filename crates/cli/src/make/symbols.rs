@@ -20,8 +20,8 @@ use tenure_wire::control::LogLine;
 use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 
 use crate::make::module::{Module, ModuleError};
+use crate::make::moved::Moved;
 use crate::make::source_map::{self, LineMap};
-use crate::make::wasi::Moved;
 use crate::terminal::trace::{Place, SourceLine};
 
 /// The ending of a package's debug module, instead of `tenure`.

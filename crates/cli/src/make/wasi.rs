@@ -19,21 +19,17 @@
 
 mod adapter;
 mod component;
-mod exits;
 mod helpers;
 mod host_calls;
 mod merge;
-mod moved;
-mod program;
 mod settings;
 
-pub(crate) use moved::Moved;
 pub use settings::{ProgramOutput, ProgramParameter, TreeValue, Wasi};
 
 use wasmparser::BinaryReaderError;
 
+use crate::make::program::Program;
 use adapter::Adapter;
-use program::Program;
 
 /// The module that functions of WASI preview 1 are imported from.
 pub(crate) const MODULE: &str = "wasi_snapshot_preview1";

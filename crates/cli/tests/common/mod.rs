@@ -3,8 +3,9 @@
 
 pub(crate) mod device;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -47,6 +48,24 @@ impl Workbench {
         assert_eq!(output.status.code(), Some(1), "tenure {arguments:?}");
         assert!(output.stdout.is_empty(), "an error goes to standard error");
         String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// `tenure run` of a machine that fails, until it did; gives the line of the log that says so.
+    pub(crate) fn first_fault(&self, package: &str) -> serde_json::Value {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args(["run", "--json", package])
+            .current_dir(self.path("."))
+            .env("TENURE_HOME", self.path("home"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let fault = lines
+            .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap())
+            .find(|line| line["level"] == "fault");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fault.unwrap()
     }
 
     /// Writes files below the folder.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wasmparser::{ExternalKind, FuncType, Operator};
 
 use super::WasiError;
-use super::program::Program;
+use crate::make::program::Program;
 
 /// The module for preview 1.
 pub(super) const PREVIEW_1: &[u8] =

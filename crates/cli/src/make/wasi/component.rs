@@ -10,8 +10,8 @@ use tenure_wire::host_call::{HostCallInfo, TABLE, WIT};
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
 use super::adapter::Adapter;
-use super::program::Program;
 use super::{COMMAND, MODULE, WasiError};
+use crate::make::program::Program;
 
 /// The program's function that gives memory for strings and lists that it is handed.
 pub(super) const REALLOC: &str = "cabi_realloc";

@@ -15,14 +15,14 @@ use wasmparser::{DataKind, FuncType, FunctionBody, Operator, TypeRef};
 
 use super::adapter::{self, Adapter, Chosen};
 use super::component::{self, ASYNC, Command, REALLOC, RETURNED, adapter_name};
-use super::exits::Exits;
 use super::helpers::{self, Memory, Places};
 use super::host_calls::{self, Lowering};
 use super::layout::{FILES_BYTES, TASKS_BYTES, WORD_RESULT};
-use super::moved::Moved;
-use super::program::{Import, Program};
 use super::{ProgramOutput, RUN, Wasi, WasiError};
+use crate::make::leavers::{Leavers, append_zeros};
+use crate::make::moved::Moved;
 use crate::make::pack::START_FUNCTION;
+use crate::make::program::{Import, Program};
 use encoders::{AdapterEncoder, MemoryCalls, MemoryUses, ProgramEncoder};
 
 /// How a run begins, as the adapter numbers it.
@@ -428,7 +428,7 @@ impl<'a> Merger<'a> {
         let imports = (0..).zip(program.imported_functions());
         let imported: BTreeSet<u32> =
             imports.filter(|(_, (import, _))| is_exit(import)).map(|(index, _)| index).collect();
-        let exits = Exits::of(program, imported)?;
+        let exits = Leavers::of(program, imported)?;
         let mut place = 0;
         for (body, kind) in program.bodies.iter().zip(&program.functions) {
             self.functions.function(*kind);
@@ -455,7 +455,7 @@ impl<'a> Merger<'a> {
         &mut self,
         body: &FunctionBody<'_>,
         kind: Option<&FuncType>,
-        exits: &Exits,
+        exits: &Leavers,
         place: &mut u32,
     ) -> Result<Function, WasiError> {
         let exited = self.exited;
@@ -653,21 +653,9 @@ fn signature(import: &Import<'_>) -> WasiError {
 
 /// Returns, with zeros for results, if the program has exited.
 fn return_if_exited(function: &mut Function, exited: u32, kind: Option<&FuncType>) {
-    let mut code = function.instructions();
-    code.global_get(exited).if_(wasm_encoder::BlockType::Empty);
-    for result in kind.map_or(&[][..], |kind| kind.results()) {
-        match result {
-            wasmparser::ValType::I64 => code.i64_const(0),
-            wasmparser::ValType::F32 => code.f32_const(0.0.into()),
-            wasmparser::ValType::F64 => code.f64_const(0.0.into()),
-            wasmparser::ValType::Ref(kind) if kind.is_func_ref() => {
-                code.ref_null(wasm_encoder::HeapType::FUNC)
-            }
-            wasmparser::ValType::Ref(_) => code.ref_null(wasm_encoder::HeapType::EXTERN),
-            _ => code.i32_const(0),
-        };
-    }
-    code.return_().end();
+    function.instructions().global_get(exited).if_(wasm_encoder::BlockType::Empty);
+    append_zeros(function, kind);
+    function.instructions().return_().end();
 }
 
 /// Appends a constant's instructions.

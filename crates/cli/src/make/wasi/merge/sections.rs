@@ -151,14 +151,20 @@ impl Merger<'_> {
         let mut section = NameSection::new();
         section.functions(&functions);
         let mut has_lines = false;
+        let mut earlier = None;
         for (name, data) in &self.program.customs {
-            if *name != "name" {
-                has_lines |= name.starts_with(".debug");
-                module.section(&CustomSection { name: (*name).into(), data: (*data).into() });
+            match *name {
+                "name" => {}
+                Moved::SECTION => earlier = Some(Moved::from_bytes(data)),
+                name => {
+                    has_lines |= name.starts_with(".debug");
+                    module.section(&CustomSection { name: name.into(), data: (*data).into() });
+                }
             }
         }
         if has_lines {
-            let data = self.moved.to_bytes();
+            let moved = earlier.map(|earlier| self.moved.behind(&earlier));
+            let data = moved.as_ref().unwrap_or(&self.moved).to_bytes();
             module.section(&CustomSection { name: Moved::SECTION.into(), data: data.into() });
         }
         module.section(&section);
@@ -166,12 +172,12 @@ impl Merger<'_> {
 
     fn names(&self) -> BTreeMap<u32, String> {
         let mut names = BTreeMap::new();
-        for (index, name) in own_names(&self.adapter.module) {
+        for (index, name) in self.adapter.module.function_names() {
             if let Some(index) = self.adapter_functions.get(&index) {
                 names.insert(*index, name);
             }
         }
-        for (index, name) in own_names(self.program) {
+        for (index, name) in self.program.function_names() {
             if let Some(index) = self.program_functions.get(index as usize) {
                 names.insert(*index, name);
             }
@@ -181,20 +187,4 @@ impl Merger<'_> {
         }
         names
     }
-}
-
-/// The names that a module gives its functions.
-fn own_names(module: &Program<'_>) -> Vec<(u32, String)> {
-    let mut names = Vec::new();
-    let sections = module.customs.iter().filter(|(name, _)| *name == "name");
-    for (_, data) in sections {
-        let reader = wasmparser::BinaryReader::new(data, 0);
-        for part in wasmparser::NameSectionReader::new(reader).flatten() {
-            if let wasmparser::Name::Function(functions) = part {
-                let functions = functions.into_iter().flatten();
-                names.extend(functions.map(|naming| (naming.index, naming.name.to_owned())));
-            }
-        }
-    }
-    names
 }

@@ -1,8 +1,9 @@
 //! A module in its parts.
 
 use wasmparser::{
-    BinaryReaderError, CompositeInnerType, Data, Element, Export, FuncType, FunctionBody, Global,
-    MemoryType, Parser, Payload, Table, TypeRef, ValType,
+    BinaryReader, BinaryReaderError, CompositeInnerType, Data, Element, Export, FuncType,
+    FunctionBody, Global, MemoryType, Name, NameMap, NameSectionReader, Parser, Payload, Table,
+    TypeRef, ValType,
 };
 
 /// A module, as it was read.
@@ -130,10 +131,52 @@ impl<'a> Program<'a> {
 
     /// The type of a function.
     pub(super) fn function_kind(&self, function: u32) -> Option<&FuncType> {
-        let imported = self.imported_functions().nth(function as usize).map(|(_, kind)| kind);
-        let own =
-            || self.functions.get(function.checked_sub(self.imported_count())? as usize).copied();
-        self.kind(imported.or_else(own)?)
+        self.kind(self.type_index(function)?)
+    }
+
+    /// The index of a function's type.
+    pub(super) fn type_index(&self, function: u32) -> Option<u32> {
+        let imported = self.imported_count();
+        match function.checked_sub(imported) {
+            Some(own) => self.functions.get(own as usize).copied(),
+            None => self.imported_functions().nth(function as usize).map(|(_, kind)| kind),
+        }
+    }
+
+    /// The first type that is the same as that of this index.
+    pub(super) fn first_same_type(&self, index: u32) -> u32 {
+        let kind = self.kind(index);
+        let found = self.types.iter().position(|it| it.as_ref() == kind && kind.is_some());
+        found.map_or(index, |found| found as u32)
+    }
+
+    /// The names that it gives its functions.
+    pub(super) fn function_names(&self) -> Vec<(u32, String)> {
+        self.named(|part| match part {
+            Name::Function(names) => Some(names),
+            _ => None,
+        })
+    }
+
+    /// The names that it gives its globals.
+    pub(super) fn global_names(&self) -> Vec<(u32, String)> {
+        self.named(|part| match part {
+            Name::Global(names) => Some(names),
+            _ => None,
+        })
+    }
+
+    fn named(&self, part: impl Fn(Name<'a>) -> Option<NameMap<'a>>) -> Vec<(u32, String)> {
+        let mut names = Vec::new();
+        for (_, data) in self.customs.iter().filter(|(name, _)| *name == "name") {
+            let parts = NameSectionReader::new(BinaryReader::new(data, 0));
+            // A broken name section is as good as none from there on (wasm spec §7.4.1).
+            for map in parts.flatten().filter_map(&part) {
+                let namings = map.into_iter().flatten();
+                names.extend(namings.map(|naming| (naming.index, naming.name.to_owned())));
+            }
+        }
+        names
     }
 
     /// The function that it exports under that name.

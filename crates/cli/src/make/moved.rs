@@ -1,12 +1,12 @@
-//! Where the code of a linked program was before it was linked: DWARF tells of it by those addresses.
+//! Where a program's code was before `tenure build` put more into it: DWARF tells of it by those addresses.
 //!
-//! A section of NAME.debug.wasm that no device gets, of pairs: by how much the place in the linked code section's content is
-//! further than the last one, and by how much that in the program's own is, both in LEB128, the second one signed. Code of
-//! nobody's, such as the adapter's, has an end alone: the last pair, at which the program's code is over.
+//! A section of NAME.debug.wasm that no device gets, of pairs: by how much the place in the new code section's content is
+//! further than the last one, and by how much that in the compiler's is, both in LEB128, the second one signed. Code that was
+//! added, such as that of WASI's adapter, has an end alone: the last pair, at which the program's code is over.
 
 use wasm_encoder::Encode as _;
 
-/// The places of instructions, in order: in the linked module, and in the program's own.
+/// The places of instructions, in order: in the new module, and in the compiler's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved(Vec<(u32, u32)>);
 
@@ -34,6 +34,20 @@ impl Moved {
             last = (*to, *from);
         }
         bytes
+    }
+
+    /// These places, where the program's own code had been moved to the places of `earlier` before.
+    pub(super) fn behind(&self, earlier: &Self) -> Self {
+        let mut all = Self::default();
+        for (to, from) in &self.0 {
+            let first = earlier.original((*from).into());
+            all.push(*to, first.and_then(|first| u32::try_from(first).ok()).unwrap_or(0));
+            // What was added comes last in both.
+            if first.is_none() {
+                break;
+            }
+        }
+        all
     }
 
     /// Reads it; what is damaged ends it.
@@ -73,6 +87,30 @@ mod tests {
             [(9, None), (10, Some(4)), (13, Some(4)), (14, Some(6)), (305, Some(290)), (310, None)]
         {
             assert_eq!(moved.original(address), original, "{address}");
+        }
+    }
+
+    #[test]
+    fn code_that_was_moved_twice_is_found_where_it_was_at_first() {
+        let (mut first, mut second) = (Moved::default(), Moved::default());
+        for (to, from) in [(10, 4), (14, 6), (20, 0)] {
+            first.push(to, from);
+        }
+        // What stands at 21 there was added by the first.
+        for (to, from) in [(30, 10), (37, 14), (45, 21), (50, 23), (60, 0)] {
+            second.push(to, from);
+        }
+        let both = second.behind(&first);
+        for (address, original) in [
+            (29, None),
+            (30, Some(4)),
+            (36, Some(4)),
+            (37, Some(6)),
+            (44, Some(6)),
+            (45, None),
+            (55, None),
+        ] {
+            assert_eq!(both.original(address), original, "{address}");
         }
     }
 }
