@@ -73,8 +73,8 @@ pub(crate) enum Need {
 }
 
 /// The languages whose compilers registries have, as `tenure toolchain` knows them.
-const LANGUAGES: [RegistryTool; 3] =
-    [RegistryTool::AssemblyScript, RegistryTool::Zig, RegistryTool::JavaScript];
+const LANGUAGES: [RegistryTool; 4] =
+    [RegistryTool::AssemblyScript, RegistryTool::Zig, RegistryTool::JavaScript, RegistryTool::Lua];
 
 /// The programs of [`Need::TlsPeers`], and the header of its library.
 const TLS_PEERS: [&str; 8] =

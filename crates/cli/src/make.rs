@@ -7,6 +7,7 @@ pub(crate) mod compiled;
 mod foreign_abort;
 pub(crate) mod javascript_project;
 mod leavers;
+pub(crate) mod lua_project;
 pub mod module;
 mod moved;
 pub mod native;

@@ -61,7 +61,7 @@ fn weather_is_the_same_machine_in_each_language() {
     let workbench = Workbench::new();
     workbench.copy_example("weather");
     let listed = workbench.tenure_ok(&["toolchain", "list", "--json"]);
-    for language in ["rust", "c", "cpp", "zig", "assemblyscript", "javascript"] {
+    for language in ["rust", "c", "cpp", "zig", "assemblyscript", "javascript", "lua"] {
         let is_there = listed.lines().any(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             line["language"] == language && line["is_there"] == true

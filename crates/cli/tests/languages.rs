@@ -57,6 +57,11 @@ fn new_java_script_project_builds_greets_and_is_tested() {
     new_project_builds_greets_and_is_tested("javascript", 32 * 1024);
 }
 
+#[test]
+fn new_lua_project_builds_greets_and_is_tested() {
+    new_project_builds_greets_and_is_tested("lua", 48 * 1024);
+}
+
 const ZIG: &str = r#"const std = @import("std");
 const tenure = @import("tenure");
 pub const panic = tenure.panic;
@@ -400,6 +405,12 @@ fn toolchains_of_registries_are_pinned_and_lie_in_a_folder_of_tenures_own() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
+    // So does Lua's.
+    let failed = install("bin", "lua");
+    let error = String::from_utf8(failed.stderr).unwrap();
+    assert!(!failed.status.success() && error.contains("lua.h was fetched"), "{error}");
+    let digest = "41d22b201501a536c0f5a96c7589b268b559172b20fb029064434e38ddcecb1f";
+    assert!(std::fs::read_to_string(workbench.path("said")).unwrap().contains(digest));
     assert_eq!(std::fs::read_dir(workbench.path("toolchains")).unwrap().count(), 2);
 }
 
@@ -416,7 +427,7 @@ fn toolchains_for_all_of_a_computer_are_installed_only_if_that_is_said() {
     }
     let listed = toolchains(&workbench);
     let names: Vec<&str> = listed.keys().map(String::as_str).collect();
-    assert_eq!(names, ["assemblyscript", "c", "cpp", "javascript", "rust", "tinygo", "zig"]);
+    assert_eq!(names, ["assemblyscript", "c", "cpp", "javascript", "lua", "rust", "tinygo", "zig"]);
     if listed["tinygo"]["is_there"] == false {
         let error = workbench.tenure_error(&["toolchain", "install", "tinygo"]);
         assert!(error.contains("get it from tinygo.org"), "{error}");

@@ -11,6 +11,7 @@ use crate::make::assembly_script_project;
 use crate::make::c_project;
 use crate::make::compiled;
 use crate::make::javascript_project;
+use crate::make::lua_project;
 use crate::make::module::Module;
 use crate::make::native;
 use crate::make::pack::{CompiledCode, Linked, pack};
@@ -239,6 +240,7 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
         Code::In(Language::JavaScript) => {
             Ok((javascript_project::compile(folder, project)?, Linked::Elsewhere))
         }
+        Code::In(Language::Lua) => Ok((lua_project::compile(folder, project)?, Linked::Elsewhere)),
         Code::Made(path) => {
             let path = folder.join(path);
             anyhow::ensure!(path.is_file(), "there is no {}; make it first", path.display());

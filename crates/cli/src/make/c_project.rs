@@ -39,7 +39,8 @@ pub(crate) const CPP_FLAGS: [&str; 4] =
 
 /// Further options for the SDK's files with the standard library: the SDK formats its log lines by
 /// its own small snprintf, so that the large one is linked only if the project uses it.
-const SDK_FLAGS: [&str; 2] = ["-Dvsnprintf=tenure_vsnprintf", "-Dsnprintf=tenure_snprintf"];
+pub(crate) const SDK_FLAGS: [&str; 2] =
+    ["-Dvsnprintf=tenure_vsnprintf", "-Dsnprintf=tenure_snprintf"];
 
 /// The deepest that folders of sources lie in one another.
 const DEPTH_MAX: usize = 16;

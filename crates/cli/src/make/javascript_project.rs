@@ -86,14 +86,16 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     linker.arg(OBJECT).args(engine.objects()).args(["-o", &wasm]);
     run(&mut linker, "link", folder, "the linker")?;
     let wasm = folder.join(wasm);
-    fit(&wasm, project.budget.memory_bytes / STEP_BYTES * STEP_BYTES)?;
+    fit(&wasm, project.budget.memory_bytes, OBJECTS_LEAST_BYTES)?;
     Ok(wasm)
 }
 
-/// Gives the module at `path` all of its memory at once, in which the engine's objects lie behind the constants.
-fn fit(path: &Path, bytes: u32) -> anyhow::Result<()> {
+/// Gives the module at `path` all of its memory at once, in which the engine's objects, of which there are so many bytes at
+/// least, lie behind the constants.
+pub(crate) fn fit(path: &Path, memory_bytes: u32, objects_least: u32) -> anyhow::Result<()> {
+    let bytes = memory_bytes / STEP_BYTES * STEP_BYTES;
     let module = fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
-    let least = heap_base(&module)?.context("the module has no heap")? + OBJECTS_LEAST_BYTES;
+    let least = heap_base(&module)?.context("the module has no heap")? + objects_least;
     ensure!(
         least <= bytes,
         "the engine's constants, its stack, the script and the least room for objects take {least} bytes of memory, but \

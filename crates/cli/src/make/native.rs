@@ -78,7 +78,9 @@ pub fn build(folder: &Path, project: &ProjectFile, kind: CodeKind) -> anyhow::Re
             vec![compile_as(&mut command, folder, "staticlib", &[])?]
         }
         Code::In(Language::C) => compile_c(folder, project, &target, &output)?,
-        Code::In(Language::Zig | Language::AssemblyScript | Language::JavaScript) => {
+        Code::In(
+            Language::Zig | Language::AssemblyScript | Language::JavaScript | Language::Lua,
+        ) => {
             bail!("native machines are written in Rust and C; leave {kind} out of `code`")
         }
         Code::Made(_) => bail!("`module` is WebAssembly; leave {kind} out of `code`"),

@@ -47,6 +47,8 @@ pub enum Kind {
     /// JavaScript.
     #[value(name = "javascript")]
     JavaScript,
+    /// Lua.
+    Lua,
     /// C or C++ with the API of the 2020 Nihilo, and budgets that its programs fit into.
     Nihilo,
 }
@@ -109,6 +111,14 @@ const JAVASCRIPT: Template = &[
     (".gitignore", include_str!("../../templates/gitignore")),
 ];
 
+const LUA: Template = &[
+    ("tenure.toml", include_str!("../../templates/lua/tenure.toml")),
+    ("src/main.lua", include_str!("../../templates/lua/src/main.lua")),
+    ("tests.toml", include_str!("../../templates/tests.toml")),
+    ("README.md", include_str!("../../templates/README.md")),
+    (".gitignore", include_str!("../../templates/gitignore")),
+];
+
 const NIHILO: Template = &[
     ("tenure.toml", include_str!("../../templates/nihilo/tenure.toml")),
     ("src/root.cpp", include_str!("../../templates/nihilo/src/root.cpp")),
@@ -158,6 +168,7 @@ pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf>
         Kind::AssemblyScript => ASSEMBLY_SCRIPT,
         Kind::Zig => ZIG,
         Kind::JavaScript => JAVASCRIPT,
+        Kind::Lua => LUA,
         Kind::Nihilo => NIHILO,
     };
     let folder = write(parent, name, template, &[])?;

@@ -151,6 +151,8 @@ pub enum Language {
     AssemblyScript,
     /// JavaScript, by the engine's compiler.
     JavaScript,
+    /// Lua, by its compiler.
+    Lua,
 }
 
 /// Where a project's code comes from.
@@ -178,7 +180,7 @@ pub enum Library {
 #[serde(deny_unknown_fields, default)]
 pub struct BuildOptions {
     /// The C and C++ files, relative to the project; by default all that lie in `src` and below it. In Zig,
-    /// AssemblyScript and JavaScript the files that it begins with.
+    /// AssemblyScript, JavaScript and Lua the files that it begins with.
     pub sources: Vec<PathBuf>,
     /// Folders, relative to the project, in which C and C++ files find headers.
     pub include: Vec<PathBuf>,
@@ -223,7 +225,7 @@ pub enum ProjectFileError {
     Content(PathBuf, anyhow::Error),
     /// It doesn't say where its code comes from, or says it twice.
     #[error(
-        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript, javascript), or `module`, the WebAssembly file that another \
+        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript, javascript, lua), or `module`, the WebAssembly file that another \
          tool makes"
     )]
     Code,

@@ -1,7 +1,7 @@
 //! Compilers that come from registries of packages: which version, where Tenure keeps it, and which one is used.
 //!
 //! Each lies in a folder of its own with its version in the name, complete from the moment that it has that name. What
-//! JavaScript takes is pinned by its digests, too.
+//! JavaScript and Lua take is pinned by its digests, too.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,19 @@ const JAVASCRIPT_FILES: [(&str, &str); 9] = [
     ("engine/cc/src/lib.rs", ""),
 ];
 
+/// Lua's C files in the folder of its installation, as the crate `lua-src` carries them.
+pub(crate) const LUA_SOURCES: &str = "engine/vendor/lua-src/lua-5.5.1";
+
+/// What tells cargo which package to fetch for Lua, by its digest. The crate's code isn't compiled, and so the crate that it
+/// takes is an empty one.
+const LUA_FILES: [(&str, &str); 5] = [
+    ("engine/Cargo.toml", include_str!("lua/Cargo.toml.in")),
+    ("engine/Cargo.lock", include_str!("lua/Cargo.lock.in")),
+    ("engine/src/lib.rs", ""),
+    ("engine/cc/Cargo.toml", include_str!("javascript/cc.toml.in")),
+    ("engine/cc/src/lib.rs", ""),
+];
+
 /// A compiler that a registry has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegistryTool {
@@ -41,6 +54,8 @@ pub(crate) enum RegistryTool {
     Zig,
     /// The crate `rmquickjs-sys`, which carries MicroQuickJS, and npm's `typescript`.
     JavaScript,
+    /// The crate `lua-src`, which carries Lua.
+    Lua,
 }
 
 impl RegistryTool {
@@ -50,6 +65,7 @@ impl RegistryTool {
             Self::AssemblyScript => "assemblyscript",
             Self::Zig => "zig",
             Self::JavaScript => "javascript",
+            Self::Lua => "lua",
         }
     }
 
@@ -59,6 +75,7 @@ impl RegistryTool {
             Self::AssemblyScript => "0.28.20",
             Self::Zig => "0.17.1",
             Self::JavaScript => "1.0.0",
+            Self::Lua => "551.1.0",
         }
     }
 
@@ -71,6 +88,7 @@ impl RegistryTool {
                 "node_modules/typescript/lib/typescript.js",
                 "engine/vendor/rmquickjs-sys/mquickjs/mquickjs.c",
             ],
+            Self::Lua => &["engine/vendor/lua-src/lua-5.5.1/lua.h"],
         }
     }
 
@@ -150,15 +168,12 @@ impl RegistryTool {
                 vec![python]
             }
             Self::JavaScript => {
-                for (name, text) in JAVASCRIPT_FILES {
-                    let path = folder.join(name);
-                    std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
-                    std::fs::write(path, text)?;
-                }
-                let mut cargo = Command::new("cargo");
-                cargo.args(["vendor", "--quiet", "--locked", "--respect-source-config", "vendor"]);
-                cargo.current_dir(folder.join("engine"));
-                vec![cargo, npm("ci")]
+                write(folder, &JAVASCRIPT_FILES)?;
+                vec![vendor(folder), npm("ci")]
+            }
+            Self::Lua => {
+                write(folder, &LUA_FILES)?;
+                vec![vendor(folder)]
             }
         })
     }
@@ -173,8 +188,27 @@ impl RegistryTool {
             Self::JavaScript => {
                 "it needs cargo, from https://rustup.rs, and Node.js with npm; on Debian run: apt-get install nodejs npm"
             }
+            Self::Lua => "it needs cargo, from https://rustup.rs",
         }
     }
+}
+
+/// Writes what tells the clients of registries what to fetch.
+fn write(folder: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The command that fetches an engine's crate.
+fn vendor(folder: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["vendor", "--quiet", "--locked", "--respect-source-config", "vendor"]);
+    cargo.current_dir(folder.join("engine"));
+    cargo
 }
 
 /// The folder for compilers.

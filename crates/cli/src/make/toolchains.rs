@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::make::javascript_project;
+use crate::make::lua_project;
 use crate::make::registry_tools::{RegistryTool, asc, zig};
 use crate::make::toolchain::{
     Clang, RUST_TARGET, RUST_WASI_TARGET, Rust, Sysroot, has_rust_target,
@@ -62,18 +63,21 @@ enum Toolchain {
     /// JavaScript.
     #[value(name = "javascript")]
     JavaScript,
+    /// Lua.
+    Lua,
     /// Go, by TinyGo.
     #[value(name = "tinygo")]
     TinyGo,
 }
 
-const ALL: [Toolchain; 7] = [
+const ALL: [Toolchain; 8] = [
     Toolchain::Rust,
     Toolchain::C,
     Toolchain::Cpp,
     Toolchain::AssemblyScript,
     Toolchain::Zig,
     Toolchain::JavaScript,
+    Toolchain::Lua,
     Toolchain::TinyGo,
 ];
 
@@ -102,6 +106,7 @@ impl Toolchain {
             Self::AssemblyScript => "assemblyscript",
             Self::Zig => "zig",
             Self::JavaScript => "javascript",
+            Self::Lua => "lua",
             Self::TinyGo => "tinygo",
         }
     }
@@ -129,6 +134,7 @@ impl Toolchain {
             }
             Self::Zig => Ok(format!("Zig {}", said(zig()?.arg("version"))?)),
             Self::JavaScript => javascript_project::found(),
+            Self::Lua => lua_project::found(),
             Self::TinyGo => said(Command::new("tinygo").arg("version")).context(
                 "TinyGo is in no registry of packages: get it from tinygo.org; what `tinygo build -target=wasip1` makes is \
                  packed with `module` in tenure.toml",
@@ -154,12 +160,15 @@ impl Toolchain {
             Self::AssemblyScript => RegistryTool::AssemblyScript,
             Self::Zig => RegistryTool::Zig,
             Self::JavaScript => RegistryTool::JavaScript,
+            Self::Lua => RegistryTool::Lua,
             _ => return self.install_for_all(system, output),
         };
         let program = tool.install().with_context(|| format!("{name} isn't installed"))?;
         let version = tool.version();
-        if self == Self::JavaScript {
-            javascript_project::make_engine()?;
+        match self {
+            Self::JavaScript => javascript_project::make_engine()?,
+            Self::Lua => lua_project::make_engine()?,
+            _ => {}
         }
         output.line(
             &format!("installed {name} {version}: {}", program.display()),
