@@ -323,6 +323,16 @@ impl MachineSymbols {
         self.0.insert(machine, symbols);
     }
 
+    /// Explains what the machine of a package does that lies at `path`, by the debug module beside it; says on standard error
+    /// if that can't be.
+    pub fn insert_beside(&mut self, path: &Path, package: &[u8]) {
+        let Ok(package) = Package::parse(package) else { return };
+        match Symbols::beside(path, &package) {
+            Ok(symbols) => self.insert(package.manifest().name.clone(), symbols),
+            Err(error) => eprintln!("faults won't be explained: {error:#}"),
+        }
+    }
+
     /// Where the fault happened that a line of the log tells of, and the calls that led there, innermost
     /// first; empty if it tells of none, or nothing is known of its place.
     pub fn trace_in(&self, line: &LogLine) -> Vec<Place> {

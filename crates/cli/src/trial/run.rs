@@ -16,7 +16,6 @@ use crate::home::Home;
 use crate::machine::install::{Terms, place};
 use crate::make::build::package_at;
 use crate::make::package::read_package;
-use crate::make::symbols::Symbols;
 use crate::make::watch::{LOOK_EVERY, Watched};
 use crate::reach::client::OwnerKeys;
 use crate::terminal::clock::now_in_milliseconds;
@@ -122,7 +121,7 @@ fn put(device: &mut Running, keys: &OwnerKeys, path: &Path, package: &[u8]) -> a
     device
         .with_moment(|node, moment| node.install(moment, package, &placement))
         .map_err(|error| anyhow!("{}: {error}", path.display()))?;
-    explain(device, path, package);
+    device.symbols().insert_beside(path, package);
     Ok(())
 }
 
@@ -175,15 +174,6 @@ fn watch(
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
-}
-
-/// Lets the log say where in the source the package's machine fails, as far as that is known.
-fn explain(device: &mut Running, path: &Path, bytes: &[u8]) {
-    let Ok(package) = Package::parse(bytes) else { return };
-    match Symbols::beside(path, &package) {
-        Ok(symbols) => device.symbols().insert(package.manifest().name.clone(), symbols),
-        Err(error) => eprintln!("faults won't be explained: {error:#}"),
-    }
 }
 
 fn here() -> anyhow::Result<Name> {

@@ -4,6 +4,7 @@ mod actor;
 mod server;
 mod world;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,8 +20,9 @@ use tenure_wire::{Name, Target};
 use crate::home::Home;
 use crate::machine::grant::{Grant, decide};
 use crate::make::build;
-use crate::make::symbols::{MachineSymbols, Symbols};
+use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::{Output, log_object, log_texts};
+use crate::terminal::trace::Place;
 use crate::written_file;
 use server::{PretendedServer, Servers};
 use world::World;
@@ -111,7 +113,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let file = read(&arguments.project)?;
     let built = build::build(&arguments.project, None, &home)?;
-    let symbols = symbols_of(&built)?;
+    // They are read for a test that fails.
+    let symbols = LazyCell::new(|| {
+        let mut symbols = MachineSymbols::default();
+        symbols.insert_beside(&built.path, &built.bytes);
+        symbols
+    });
     let mut world = set_up(&file, &built.bytes)?;
     let wanted = |test: &&Test| {
         arguments.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()))
@@ -121,7 +128,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let verdict = perform(&mut world, test)?;
         ran += 1;
         failed += usize::from(verdict.is_err());
-        report(test, &verdict, &world.take_log(), &symbols, output);
+        report(test, &verdict, &world.take_log(), |line| symbols.trace_in(line), output);
     }
     if ran == 0 {
         bail!("no test has that in its name");
@@ -135,14 +142,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         bail!("{failed} of {ran} tests failed");
     }
     Ok(())
-}
-
-/// What explains the faults of the machine that was built.
-fn symbols_of(built: &build::Built) -> anyhow::Result<MachineSymbols> {
-    let package = Package::parse(&built.bytes)?;
-    let mut symbols = MachineSymbols::default();
-    symbols.insert(package.manifest().name.clone(), Symbols::beside(&built.path, &package)?);
-    Ok(symbols)
 }
 
 fn read(project: &Path) -> anyhow::Result<TestFile> {
@@ -228,12 +227,12 @@ fn perform(world: &mut World, test: &Test) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Reports a test, and what the machine has logged if it failed.
+/// Reports a test, and what the machine has logged if it failed, with where its faults are by `trace`.
 fn report(
     test: &Test,
     verdict: &Verdict,
     log: &[LogLine],
-    symbols: &MachineSymbols,
+    trace: impl Fn(&LogLine) -> Vec<Place>,
     output: &Output,
 ) {
     let Err(came) = verdict else {
@@ -249,7 +248,7 @@ fn report(
         format!("FAILED  {}\n        expected {expected}\n        there was {came}", test.name);
     let mut logged = Vec::new();
     for line in log {
-        let trace = symbols.trace_in(line);
+        let trace = trace(line);
         for part in log_texts(line, &trace) {
             text.push_str(&format!("\n        {:<7} {part}", line.level));
         }
