@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 
 use crate::make::project_file::{Library, ProjectFile};
 use crate::make::sdk::{self, Beside};
+use crate::make::sources::gather;
 use crate::make::toolchain::{Clang, Sysroot};
 
 /// The options of every C file.
@@ -41,9 +42,6 @@ pub(crate) const CPP_FLAGS: [&str; 4] =
 /// its own small snprintf, so that the large one is linked only if the project uses it.
 pub(crate) const SDK_FLAGS: [&str; 2] =
     ["-Dvsnprintf=tenure_vsnprintf", "-Dsnprintf=tenure_snprintf"];
-
-/// The deepest that folders of sources lie in one another.
-const DEPTH_MAX: usize = 16;
 
 /// Compiles a C or C++ project; gives the module's path, and whether its memory is as small as can be.
 pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
@@ -87,37 +85,11 @@ pub(crate) fn sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Ve
     if !project.build.sources.is_empty() {
         return Ok(project.build.sources.clone());
     }
-    let mut found = Vec::new();
-    gather(folder, Path::new("src"), DEPTH_MAX, &mut found)?;
+    let found = gather(folder, Path::new("src"), |path| is_c(path) || is_cpp(path))?;
     if found.is_empty() {
         bail!("there is no .c or .cpp file in {}/src", folder.display());
     }
-    found.sort();
     Ok(found)
-}
-
-fn gather(
-    folder: &Path,
-    below: &Path,
-    depth: usize,
-    found: &mut Vec<PathBuf>,
-) -> anyhow::Result<()> {
-    let place = folder.join(below);
-    if depth == 0 {
-        bail!("{} lies too deep", place.display());
-    }
-    let entries =
-        fs::read_dir(&place).with_context(|| format!("can't read {}", place.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            gather(folder, &path, depth - 1, found)?;
-        } else if is_c(&path) || is_cpp(&path) {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn is_c(path: &Path) -> bool {

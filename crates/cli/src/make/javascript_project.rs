@@ -5,18 +5,18 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
-use wasmparser::{Operator, Parser, Payload};
 
-use crate::make::assembly_script_project::with_exact_memory;
+use crate::make::interpreter::{fingerprint, fit, installed, ready, run};
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::{ENGINE_SOURCES, RegistryTool, TYPESCRIPT};
 use crate::make::sdk;
 use crate::make::toolchain::Clang;
+
+const LANGUAGE: &str = "JavaScript";
 
 /// The files that a project may begin with, unless `sources` says otherwise.
 const ENTRIES: [&str; 2] = ["src/main.js", "src/main.ts"];
@@ -48,8 +48,6 @@ const C_FLAGS: [&str; 13] = [
     "-w",
 ];
 
-/// Memory is a multiple of it.
-const STEP_BYTES: u32 = 16;
 /// The least that objects take: 3,540 bytes are the engine's own, before a script has any.
 const OBJECTS_LEAST_BYTES: u32 = 6144;
 /// The stack of the compiler.
@@ -90,56 +88,13 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     Ok(wasm)
 }
 
-/// Gives the module at `path` all of its memory at once, in which the engine's objects, of which there are so many bytes at
-/// least, lie behind the constants.
-pub(crate) fn fit(path: &Path, memory_bytes: u32, objects_least: u32) -> anyhow::Result<()> {
-    let bytes = memory_bytes / STEP_BYTES * STEP_BYTES;
-    let module = fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
-    let least = heap_base(&module)?.context("the module has no heap")? + objects_least;
-    ensure!(
-        least <= bytes,
-        "the engine's constants, its stack, the script and the least room for objects take {least} bytes of memory, but \
-         tenure.toml asks for {bytes}; set memory_bytes in [budget] to more"
-    );
-    let module = with_exact_memory(&module, bytes)?;
-    fs::write(path, module).with_context(|| format!("can't write {}", path.display()))
-}
-
-/// Where a module's constants end, by the linker's word.
-fn heap_base(module: &[u8]) -> anyhow::Result<Option<u32>> {
-    let (mut values, mut index) = (Vec::new(), None);
-    for payload in Parser::new(0).parse_all(module) {
-        match payload? {
-            Payload::GlobalSection(globals) => {
-                for global in globals {
-                    let mut operators = global?.init_expr.get_operators_reader();
-                    values.push(match operators.read()? {
-                        Operator::I32Const { value } => Some(value as u32),
-                        _ => None,
-                    });
-                }
-            }
-            Payload::ExportSection(exports) => {
-                for export in exports {
-                    let export = export?;
-                    if export.name == "__heap_base" {
-                        index = Some(export.index as usize);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(index.and_then(|index| values.get(index).copied().flatten()))
-}
-
 /// The compilers that are here, in a line.
 ///
 /// # Errors
 /// One is missing; the error says how to get it.
 pub(crate) fn found() -> anyhow::Result<String> {
     let clang = Clang::find()?;
-    installed()?;
+    installed(RegistryTool::JavaScript, LANGUAGE)?;
     let node = Command::new("node").arg("--version").stdin(Stdio::null()).output();
     let node = node.context("there is no Node.js; on Debian run: apt-get install nodejs npm")?;
     let version = String::from_utf8_lossy(&node.stdout).trim().to_owned();
@@ -158,15 +113,6 @@ pub(crate) fn make_engine() -> anyhow::Result<()> {
     Engine::ready(&Clang::find()?).map(drop)
 }
 
-/// The folder of what registries have of JavaScript.
-fn installed() -> anyhow::Result<PathBuf> {
-    RegistryTool::JavaScript
-        .installed()
-        .context("there is no JavaScript here; run: tenure toolchain install javascript")?;
-    let place = RegistryTool::JavaScript.place()?;
-    std::path::absolute(&place).with_context(|| place.display().to_string())
-}
-
 /// The engine, compiled.
 struct Engine {
     /// Its object files, and the compiler of bytecode.
@@ -177,22 +123,11 @@ struct Engine {
 impl Engine {
     /// The one that fits this SDK and this clang; it is made if it isn't there.
     fn ready(clang: &Clang) -> anyhow::Result<Self> {
-        let place = installed()?;
-        let folder = place.join(format!("engine-{}", fingerprint(clang)));
-        let engine = Self { folder, typescript: place.join(TYPESCRIPT) };
-        if engine.folder.is_dir() {
-            return Ok(engine);
-        }
-        // Who else builds at the same time waits, and finds it made.
-        let place_error = || format!("can't write to {}", place.display());
-        let lock = fs::File::create(place.join("engine.lock")).with_context(place_error)?;
-        lock.lock().with_context(place_error)?;
-        if !engine.folder.is_dir() {
-            let draft = tempfile::tempdir_in(&place).with_context(place_error)?;
-            make(clang, &place.join(ENGINE_SOURCES), draft.path())?;
-            fs::rename(draft.path(), &engine.folder).with_context(place_error)?;
-        }
-        Ok(engine)
+        let place = installed(RegistryTool::JavaScript, LANGUAGE)?;
+        let (fingerprint, sources) =
+            (fingerprint(clang, "javascript/", C_FLAGS), place.join(ENGINE_SOURCES));
+        let folder = ready(&place, &fingerprint, |folder| make(clang, &sources, folder))?;
+        Ok(Self { folder, typescript: place.join(TYPESCRIPT) })
     }
 
     /// What a program is linked with.
@@ -257,24 +192,4 @@ fn clang_for(clang: &Clang, folder: &Path) -> Command {
     }
     command.arg("-I.");
     command
-}
-
-/// Changes with the SDK, the flags and the compiler. The engine's source has its version in the folder's name.
-fn fingerprint(clang: &Clang) -> String {
-    let mut hasher = DefaultHasher::new();
-    sdk::hash(&mut hasher);
-    sdk::hash_below("javascript/", &mut hasher);
-    (C_FLAGS, &clang.program, &clang.linker.program).hash(&mut hasher);
-    let modified = fs::metadata(&clang.program).and_then(|metadata| metadata.modified());
-    modified.ok().hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
-fn run(command: &mut Command, what: &str, folder: &Path, tool: &str) -> anyhow::Result<()> {
-    let status = command.stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("can't run {tool}"))?;
-    if !status.success() {
-        bail!("{} doesn't {what}; see what {tool} says above", folder.display());
-    }
-    Ok(())
 }

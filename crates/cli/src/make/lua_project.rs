@@ -5,18 +5,20 @@
 //! [`unwinding`](super::unwinding) makes returns.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
 use crate::make::c_project::{NO_BUILTIN, SDK_FLAGS, SETJMP_FLAGS};
-use crate::make::javascript_project::fit;
+use crate::make::interpreter::{fingerprint, fit, installed, ready, run};
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::{LUA_SOURCES, RegistryTool};
 use crate::make::sdk;
+use crate::make::sources::gather;
 use crate::make::toolchain::{Clang, Sysroot};
+
+const LANGUAGE: &str = "Lua";
 
 /// The file that a project begins with, unless `sources` says otherwise.
 const ENTRY: &str = "src/main.lua";
@@ -47,9 +49,6 @@ const C_FLAGS: [&str; 11] = [
 const OBJECTS_LEAST_BYTES: u32 = 12_288;
 /// The room for variables in memory that C functions need which call one another as deep as Lua lets them.
 const STACK_LEAST_BYTES: u32 = 10_240;
-
-/// The deepest that folders of sources lie in one another.
-const DEPTH_MAX: usize = 16;
 
 /// Compiles a Lua project; gives the module's path.
 pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<PathBuf> {
@@ -95,10 +94,9 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
 /// The files of a project, by the names that `require` finds them by, the one that it begins with first.
 fn files(folder: &Path, entry: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let root = entry.parent().unwrap_or(Path::new(""));
-    let mut found = Vec::new();
-    gather(folder, root, DEPTH_MAX, &mut found)?;
+    let is_lua = |path: &Path| path.extension().is_some_and(|end| end == "lua");
+    let mut found = gather(folder, root, is_lua)?;
     found.retain(|path| path != entry);
-    found.sort();
     let named = std::iter::once(entry.to_path_buf()).chain(found).map(|path| {
         let below = path.strip_prefix(root).unwrap_or(&path).with_extension("");
         let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
@@ -107,35 +105,13 @@ fn files(folder: &Path, entry: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> 
     Ok(named.collect())
 }
 
-fn gather(
-    folder: &Path,
-    below: &Path,
-    depth: usize,
-    found: &mut Vec<PathBuf>,
-) -> anyhow::Result<()> {
-    let place = folder.join(below);
-    if depth == 0 {
-        bail!("{} lies too deep", place.display());
-    }
-    for entry in fs::read_dir(&place).with_context(|| format!("can't read {}", place.display()))? {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            gather(folder, &path, depth - 1, found)?;
-        } else if path.extension().is_some_and(|end| end == "lua") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// The compilers that are here, in a line.
 ///
 /// # Errors
 /// One is missing; the error says how to get it.
 pub(crate) fn found() -> anyhow::Result<String> {
     let clang = Clang::find()?;
-    let place = installed()?;
+    let place = installed(RegistryTool::Lua, LANGUAGE)?;
     Sysroot::find(&clang, &place)?;
     let source = RegistryTool::Lua.version();
     Ok(format!("Lua 5.5.1 (lua-src {source}), by {}", clang.program.display()))
@@ -149,15 +125,6 @@ pub(crate) fn make_engine() -> anyhow::Result<()> {
     Engine::ready(&Clang::find()?).map(drop)
 }
 
-/// The folder of what the registry has of Lua.
-fn installed() -> anyhow::Result<PathBuf> {
-    RegistryTool::Lua
-        .installed()
-        .context("there is no Lua here; run: tenure toolchain install lua")?;
-    let place = RegistryTool::Lua.place()?;
-    std::path::absolute(&place).with_context(|| place.display().to_string())
-}
-
 /// The interpreter and the compiler, compiled.
 struct Engine {
     folder: PathBuf,
@@ -167,23 +134,12 @@ struct Engine {
 impl Engine {
     /// The ones that fit this SDK and this clang; they are made if they aren't there.
     fn ready(clang: &Clang) -> anyhow::Result<Self> {
-        let place = installed()?;
+        let place = installed(RegistryTool::Lua, LANGUAGE)?;
         let sysroot = Sysroot::find(clang, &place)?;
-        let folder = place.join(format!("engine-{}", fingerprint(clang)));
-        let engine = Self { folder, sysroot };
-        if engine.folder.is_dir() {
-            return Ok(engine);
-        }
-        // Who else builds at the same time waits, and finds it made.
-        let place_error = || format!("can't write to {}", place.display());
-        let lock = fs::File::create(place.join("engine.lock")).with_context(place_error)?;
-        lock.lock().with_context(place_error)?;
-        if !engine.folder.is_dir() {
-            let draft = tempfile::tempdir_in(&place).with_context(place_error)?;
-            make(clang, &engine.sysroot, &place.join(LUA_SOURCES), draft.path())?;
-            fs::rename(draft.path(), &engine.folder).with_context(place_error)?;
-        }
-        Ok(engine)
+        let fingerprint = fingerprint(clang, "lua/", (C_FLAGS, SETJMP_FLAGS));
+        let sources = place.join(LUA_SOURCES);
+        let folder = ready(&place, &fingerprint, |folder| make(clang, &sysroot, &sources, folder))?;
+        Ok(Self { folder, sysroot })
     }
 
     /// What a program is linked with.
@@ -221,24 +177,4 @@ fn clang_for(clang: &Clang, sysroot: &Sysroot, folder: &Path) -> Command {
     // The computer's own headers are for its own programs.
     command.arg("-nostdlibinc").arg("-isystem").arg(&sysroot.headers);
     command
-}
-
-/// Changes with the SDK, the flags and the compiler. Lua's source has its version in the folder's name.
-fn fingerprint(clang: &Clang) -> String {
-    let mut hasher = DefaultHasher::new();
-    sdk::hash(&mut hasher);
-    sdk::hash_below("lua/", &mut hasher);
-    (C_FLAGS, SETJMP_FLAGS, &clang.program, &clang.linker.program).hash(&mut hasher);
-    let modified = fs::metadata(&clang.program).and_then(|metadata| metadata.modified());
-    modified.ok().hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
-fn run(command: &mut Command, what: &str, folder: &Path, tool: &str) -> anyhow::Result<()> {
-    let status = command.stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("can't run {tool}"))?;
-    if !status.success() {
-        bail!("{} doesn't {what}; see what {tool} says above", folder.display());
-    }
-    Ok(())
 }
