@@ -5,6 +5,7 @@ pub mod build;
 pub(crate) mod c_project;
 pub(crate) mod compiled;
 mod foreign_abort;
+mod function_types;
 mod interpreter;
 pub(crate) mod javascript_project;
 mod leavers;

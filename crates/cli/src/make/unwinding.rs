@@ -25,12 +25,13 @@ use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, CustomSection, DataCountSection, DataSection,
     ElementSection, Encode as _, EntityType, ExportKind, ExportSection, Function, FunctionSection,
     GlobalSection, GlobalType, ImportSection, Instruction, MemorySection, Module, NameMap,
-    NameSection, StartSection, TableSection, TypeSection,
+    NameSection, StartSection, TableSection,
 };
 use wasmparser::{
     BinaryReaderError, ExternalKind, FuncType, FunctionBody, Operator, Parser, ValType,
 };
 
+use super::function_types::FunctionTypes;
 use super::leavers::{Leavers, append_zeros};
 use super::moved::Moved;
 use super::program::{Import, Program};
@@ -132,14 +133,14 @@ struct Lowering<'a> {
     program: &'a Program<'a>,
     replaced: BTreeMap<u32, Replaced>,
     leavers: Leavers,
-    types: TypeSection,
-    /// The types that are there, the program's own first.
-    kinds: Vec<Option<FuncType>>,
+    types: FunctionTypes,
     imports: ImportSection,
     /// Where each function of the program is now.
     functions: Vec<u32>,
     /// The functions that are added, behind the program's: type, name, code.
     added: Vec<(u32, String, Function)>,
+    /// Where the first of them is.
+    first_added: u32,
     /// The functions by which others call exported ones that the program itself calls, too.
     roots: BTreeMap<u32, u32>,
     /// The global that is the pointer of the stack, if it has one.
@@ -163,20 +164,16 @@ impl<'a> Lowering<'a> {
         let is_way_out = |what: &Replaced| matches!(what, Replaced::Throw | Replaced::Unwind);
         let ways_out = replaced.iter().filter(|(_, what)| is_way_out(what));
         let leavers = Leavers::of(program, ways_out.map(|(index, _)| *index))?;
-        let mut types = TypeSection::new();
-        if let Some(section) = program.type_section.clone() {
-            reencode::RoundtripReencoder.parse_type_section(&mut types, section)?;
-        }
         let globals = program.imported_globals() + program.globals.len() as u32;
         let mut lowering = Self {
             program,
             replaced,
             leavers,
-            types,
-            kinds: program.types.clone(),
+            types: FunctionTypes::of(program)?,
             imports: ImportSection::new(),
             functions: Vec::new(),
             added: Vec::new(),
+            first_added: 0,
             roots: BTreeMap::new(),
             stack: stack_pointer(program),
             unwinding: globals,
@@ -214,7 +211,7 @@ impl<'a> Lowering<'a> {
         }
         let has_message = self.replaced.values().any(|what| *what == Replaced::Unwind);
         if has_message && self.abort.is_none() {
-            let kind = self.kind_index(FuncType::new([ValType::I32; 2], []))?;
+            let kind = self.types.index(FuncType::new([ValType::I32; 2], []))?;
             self.imports.import(host_call::MODULE, ABORT, EntityType::Function(kind));
             self.abort = Some(next);
             next += 1;
@@ -224,24 +221,13 @@ impl<'a> Lowering<'a> {
             next += 1;
         }
         // What stands for the imports comes last, in their order.
+        self.first_added = next;
         for (function, place) in removed.into_iter().zip(next..) {
             if let Some(moved) = self.functions.get_mut(function as usize) {
                 *moved = place;
             }
         }
         Ok(())
-    }
-
-    /// The index of a type, which is added if it isn't there.
-    fn kind_index(&mut self, kind: FuncType) -> Result<u32, UnwindingError> {
-        let found = self.kinds.iter().position(|it| it.as_ref() == Some(&kind));
-        if let Some(found) = found {
-            return Ok(found as u32);
-        }
-        let encoded = reencode::RoundtripReencoder.func_type(kind.clone())?;
-        self.types.ty().func_type(&encoded);
-        self.kinds.push(Some(kind));
-        Ok(self.kinds.len() as u32 - 1)
     }
 
     /// The functions that stand for the imports.
@@ -266,7 +252,7 @@ impl<'a> Lowering<'a> {
     fn invoke(&mut self, kind: &FuncType) -> Result<Function, UnwindingError> {
         let arguments = kind.params().iter().copied().skip(1);
         let callee = FuncType::new(arguments, kind.results().iter().copied());
-        let callee = self.kind_index(callee)?;
+        let callee = self.types.index(callee)?;
         let saved = kind.params().len() as u32;
         let stack = self.stack.ok_or(UnwindingError::Stack)?;
         let mut function = Function::new([(1, wasm_encoder::ValType::I32)]);
@@ -327,8 +313,8 @@ impl<'a> Lowering<'a> {
             code.call(self.place(entry)).global_get(self.unwinding).if_(BlockType::Empty);
             self.append_stop(&mut function);
             function.instructions().end().end();
-            let kind = self.kind_index(kind.clone())?;
-            let index = self.first_added() + self.added.len() as u32;
+            let kind = self.types.index(kind.clone())?;
+            let index = self.first_added + self.added.len() as u32;
             self.roots.insert(entry, index);
             self.added.push((kind, "unwinding:root".to_owned(), function));
         }
@@ -342,13 +328,6 @@ impl<'a> Lowering<'a> {
             code.global_get(self.unwinding).global_get(self.length).call(abort);
         }
         code.unreachable();
-    }
-
-    /// Where the functions are that are added: behind the imported ones and the program's own.
-    fn first_added(&self) -> u32 {
-        let imported = self.functions.len() - self.program.functions.len() - self.replaced.len();
-        let is_added = self.abort.is_some_and(|abort| abort as usize == imported);
-        imported as u32 + u32::from(is_added) + self.program.functions.len() as u32
     }
 
     fn place(&self, function: u32) -> u32 {
@@ -423,7 +402,7 @@ impl<'a> Lowering<'a> {
         let program = self.program;
         let mut encoder = Renumbered { functions: &self.functions };
         let mut module = Module::new();
-        module.section(&self.types);
+        module.section(self.types.section());
         if !self.imports.is_empty() {
             module.section(&self.imports);
         }
@@ -545,7 +524,7 @@ impl<'a> Lowering<'a> {
         let own = own.map(|(index, name)| (self.place(index), name));
         let added = self.added.iter().map(|(_, name, _)| name.clone());
         // In the order of their indices.
-        let names: BTreeMap<u32, String> = own.chain((self.first_added()..).zip(added)).collect();
+        let names: BTreeMap<u32, String> = own.chain((self.first_added..).zip(added)).collect();
         let mut functions = NameMap::new();
         for (index, name) in &names {
             functions.append(*index, name);

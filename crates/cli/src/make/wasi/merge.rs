@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_wire::host_call::{self, HostCallInfo, TABLE};
 use wasm_encoder::reencode::{self, Reencode};
-use wasm_encoder::{
-    CodeSection, Encode, EntityType, Function, FunctionSection, ImportSection, TypeSection,
-};
+use wasm_encoder::{CodeSection, Encode, EntityType, Function, FunctionSection, ImportSection};
 use wasmparser::{DataKind, FuncType, FunctionBody, Operator, TypeRef};
 
 use super::adapter::{self, Adapter, Chosen};
@@ -19,6 +17,7 @@ use super::helpers::{self, Memory, Places};
 use super::host_calls::{self, Lowering};
 use super::layout::{FILES_BYTES, TASKS_BYTES, WORD_RESULT};
 use super::{ProgramOutput, RUN, Wasi, WasiError};
+use crate::make::function_types::FunctionTypes;
 use crate::make::leavers::{Leavers, append_zeros};
 use crate::make::moved::Moved;
 use crate::make::pack::START_FUNCTION;
@@ -45,8 +44,9 @@ pub(super) fn merge(
     settings: &[u8],
     wasi: &Wasi,
 ) -> Result<Vec<u8>, WasiError> {
-    check(program)?;
-    let names = adapter_functions(program, adapter)?;
+    let command = program.command();
+    check(program, command)?;
+    let names = adapter_functions(program, command, adapter)?;
     let chosen = adapter.choose(&names.iter().map(|name| &**name).collect::<Vec<&str>>())?;
     let files_bytes = if chosen.has_files { FILES_BYTES } else { 0 };
     let tasks_bytes = if chosen.has_tasks { TASKS_BYTES } else { 0 };
@@ -57,18 +57,18 @@ pub(super) fn merge(
     if let Some(word) = settings.chunks_exact_mut(4).nth(WORD_RESULT as usize) {
         word.copy_from_slice(&places.result.to_le_bytes());
     }
-    let mut merger = Merger::new(program, adapter, &chosen, places)?;
+    let mut merger = Merger::new(program, command, adapter, &chosen, places)?;
     merger.add_questions()?;
     merger.add_user_map()?;
     merger.encode_functions()?;
-    match program.command() {
+    match command {
         Some(command) => merger.add_runs(command, wasi.start)?,
         None => merger.add_start()?,
     }
     merger.finish(&settings)
 }
 
-fn check(program: &Program<'_>) -> Result<(), WasiError> {
+fn check(program: &Program<'_>, command: Option<Command>) -> Result<(), WasiError> {
     let imports_memory = program.imports.iter().any(|it| matches!(it.kind, TypeRef::Memory(_)));
     let is_odd = |memory: &wasmparser::MemoryType| memory.memory64 || memory.shared;
     if imports_memory || program.memories.len() > 1 || program.memories.iter().any(is_odd) {
@@ -79,7 +79,7 @@ fn check(program: &Program<'_>) -> Result<(), WasiError> {
         let kind = program.function_kind(command.function);
         kind.is_none_or(|kind| !kind.params().is_empty() || kind.results() != results)
     };
-    if program.command().is_some_and(is_odd) {
+    if command.is_some_and(is_odd) {
         return Err(WasiError::Command);
     }
     Ok(())
@@ -88,6 +88,7 @@ fn check(program: &Program<'_>) -> Result<(), WasiError> {
 /// The adapter's functions that a program needs beside those that begin and end it.
 fn adapter_functions<'a>(
     program: &Program<'a>,
+    command: Option<Command>,
     adapter: &Adapter,
 ) -> Result<Vec<Cow<'a, str>>, WasiError> {
     let mut names = Vec::new();
@@ -103,10 +104,10 @@ fn adapter_functions<'a>(
             return Err(unknown(import));
         }
     }
-    if program.command().is_some_and(|command| command.returns_result) {
+    if command.is_some_and(|command| command.returns_result) {
         names.push(Cow::Borrowed(RETURNED));
     }
-    if program.command().is_some_and(|command| command.callback.is_some()) {
+    if command.is_some_and(|command| command.callback.is_some()) {
         names.extend([TASK_RESUME, EVENT_OF, EVENT_SAYS].map(Cow::Borrowed));
     }
     if names.iter().any(|name| name.starts_with(ASYNC)) {
@@ -133,10 +134,9 @@ struct Merger<'a> {
     adapter: &'a Adapter,
     chosen: &'a Chosen,
     places: Places,
-    is_command: bool,
-    types: TypeSection,
-    /// The types that are there, the program's own first.
-    kinds: Vec<Option<FuncType>>,
+    /// The function that is the program, if it is a command's.
+    command: Option<Command>,
+    types: FunctionTypes,
     imports: ImportSection,
     functions: FunctionSection,
     code: CodeSection,
@@ -158,14 +158,11 @@ struct Merger<'a> {
 impl<'a> Merger<'a> {
     fn new(
         program: &'a Program<'a>,
+        command: Option<Command>,
         adapter: &'a Adapter,
         chosen: &'a Chosen,
         places: Places,
     ) -> Result<Self, WasiError> {
-        let mut types = TypeSection::new();
-        if let Some(section) = program.type_section.clone() {
-            reencode::RoundtripReencoder.parse_type_section(&mut types, section)?;
-        }
         let declared = program.memories.first();
         let globals = program.imported_globals() + program.globals.len() as u32;
         let adapter_globals = adapter.module.globals.len() as u32;
@@ -181,9 +178,8 @@ impl<'a> Merger<'a> {
             adapter,
             chosen,
             places,
-            is_command: program.command().is_some(),
-            types,
-            kinds: program.types.clone(),
+            command,
+            types: FunctionTypes::of(program)?,
             imports: ImportSection::new(),
             functions: FunctionSection::new(),
             code: CodeSection::new(),
@@ -217,7 +213,7 @@ impl<'a> Merger<'a> {
                 continue;
             }
             if let Some(call) = component::host_call(import.module, import.name) {
-                let kind = self.kind_index(host_calls::raw_kind(call))?;
+                let kind = self.types.index(host_calls::raw_kind(call))?;
                 self.imports.import(host_call::MODULE, call.name, EntityType::Function(kind));
             } else {
                 let kind = reencode::RoundtripReencoder.entity_type(import.kind)?;
@@ -230,7 +226,7 @@ impl<'a> Merger<'a> {
             if !self.chosen.all.contains(&function) || adapter.question(function).is_some() {
                 continue;
             }
-            let kind = self.kind_index(adapter.kind(function)?.clone())?;
+            let kind = self.types.index(adapter.kind(function)?.clone())?;
             self.imports.import(import.module, import.name, EntityType::Function(kind));
             self.adapter_functions.insert(function, next);
             next += 1;
@@ -248,18 +244,6 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// The index of a type, which is added if it isn't there.
-    fn kind_index(&mut self, kind: FuncType) -> Result<u32, WasiError> {
-        let found = self.kinds.iter().position(|it| it.as_ref() == Some(&kind));
-        if let Some(found) = found {
-            return Ok(found as u32);
-        }
-        let encoded = reencode::RoundtripReencoder.func_type(kind.clone())?;
-        self.types.ty().func_type(&encoded);
-        self.kinds.push(Some(kind));
-        Ok(self.kinds.len() as u32 - 1)
-    }
-
     /// Adds a function between both; returns its index.
     fn add_helper(
         &mut self,
@@ -269,7 +253,7 @@ impl<'a> Merger<'a> {
         function: Function,
     ) -> Result<u32, WasiError> {
         let kind = FuncType::new(parameters.iter().copied(), results.iter().copied());
-        let kind = self.kind_index(kind)?;
+        let kind = self.types.index(kind)?;
         let index = self.helpers_at + self.helpers.len() as u32;
         self.helpers.push((kind, name.to_owned(), function));
         Ok(index)
@@ -376,7 +360,7 @@ impl<'a> Merger<'a> {
         }
         let index = self.adapter_functions.get(&function).copied();
         let index = index.ok_or_else(|| unknown(import))?;
-        if EXITS.contains(&name) && self.is_command {
+        if EXITS.contains(&name) && self.command.is_some() {
             let exit = helpers::exit(index, self.exited);
             return self.add_helper("wasi:proc_exit", &[wasmparser::ValType::I32], &[], exit);
         }
@@ -423,7 +407,7 @@ impl<'a> Merger<'a> {
         let program = self.program;
         let is_exit = |import: &Import<'_>| {
             let name = adapter_name(import.module, import.name);
-            self.is_command && name.is_some_and(|name| EXITS.contains(&name.as_ref()))
+            self.command.is_some() && name.is_some_and(|name| EXITS.contains(&name.as_ref()))
         };
         let imports = (0..).zip(program.imported_functions());
         let imported: BTreeSet<u32> =
@@ -440,7 +424,7 @@ impl<'a> Merger<'a> {
         let adapter = self.adapter;
         let imported = adapter.module.imported_count();
         for function in self.chosen.all.range(imported..) {
-            let kind = self.kind_index(adapter.kind(*function)?.clone())?;
+            let kind = self.types.index(adapter.kind(*function)?.clone())?;
             self.functions.function(kind);
             let body = adapter.module.bodies.get((function - imported) as usize);
             if let Some(body) = body {
@@ -501,7 +485,7 @@ impl<'a> Merger<'a> {
                 && let wasmparser::BlockType::FuncType(index) = blockty
                 && let Some(kind) = kinds.get(&index)
             {
-                used.insert(index, self.kind_index(kind.clone())?);
+                used.insert(index, self.types.index(kind.clone())?);
             }
         }
         let mut encoder = AdapterEncoder {
@@ -523,7 +507,7 @@ impl<'a> Merger<'a> {
             functions: &self.program_functions,
             base: self.places.base,
             calls: &self.memory_calls,
-            keeps_data: self.is_command,
+            keeps_data: self.command.is_some(),
         }
     }
 

@@ -23,7 +23,7 @@ impl Merger<'_> {
         self.moved.shift(head.len() as u32);
         let (data, data_count) = self.data(settings)?;
         let mut module = Module::new();
-        module.section(&self.types).section(&self.imports).section(&self.functions);
+        module.section(self.types.section()).section(&self.imports).section(&self.functions);
         let mut encoder = self.program_encoder();
         let mut tables = TableSection::new();
         for table in &self.program.tables {
@@ -31,7 +31,7 @@ impl Merger<'_> {
         }
         module.section(&tables).section(&self.memory_section()).section(&self.globals()?);
         module.section(&self.exports()?);
-        if !self.is_command {
+        if self.command.is_none() {
             let start = self.helpers_at + self.helpers.len() as u32 - 1;
             module.section(&StartSection { function_index: start });
         }
@@ -82,7 +82,7 @@ impl Merger<'_> {
         let mut exports = ExportSection::new();
         let mut encoder = self.program_encoder();
         for export in &self.program.exports {
-            let is_offered = !self.is_command && !Program::is_of_the_abi(export.name);
+            let is_offered = self.command.is_none() && !Program::is_of_the_abi(export.name);
             if is_offered || export.kind == ExternalKind::Memory {
                 encoder.parse_export(&mut exports, *export)?;
             }
@@ -101,7 +101,7 @@ impl Merger<'_> {
         for data in &self.program.data {
             match &data.kind {
                 // Each run begins with them.
-                DataKind::Active { offset_expr, .. } if !self.is_command => {
+                DataKind::Active { offset_expr, .. } if self.command.is_none() => {
                     let place = self.moved_place(offset_expr)?;
                     section.active(0, &place, data.data.iter().copied());
                 }
