@@ -2,30 +2,15 @@
 
 mod common;
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use common::Workbench;
 use common::device::Device;
-use tenure_testbed::skip_without_tool;
+use common::{Workbench, text, toolchain};
 
 /// The sources of the machine that most tests run.
 const MAIN: &str = include_str!("javascript/main.js");
 const LANGUAGE: &str = include_str!("javascript/language.js");
 const SHAPES: &str = include_str!("javascript/shapes.js");
-
-/// Whether JavaScript's compilers are here; if not, the test is left out by name.
-fn is_there(workbench: &Workbench) -> bool {
-    let listed = workbench.tenure_ok(&["toolchain", "list", "--json"]);
-    let found = listed.lines().any(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        line["language"] == "javascript" && line["is_there"] == true
-    });
-    if !found {
-        skip_without_tool("javascript");
-    }
-    found
-}
 
 /// The project `m` with these files in `src`.
 fn project(workbench: &Workbench, memory_bytes: u32, files: &[(&str, &str)]) {
@@ -53,10 +38,6 @@ fn machine(workbench: &Workbench) -> Device {
     })
 }
 
-fn text(value: &str) -> Result<Option<String>, String> {
-    Ok(Some(value.to_owned()))
-}
-
 /// What Node.js prints of a script, in a folder with the sources.
 fn node(workbench: &Workbench, script: &str) -> String {
     workbench.write(&[("m/src/package.json", "{ \"type\": \"module\" }\n")]);
@@ -71,15 +52,12 @@ fn node(workbench: &Workbench, script: &str) -> String {
 
 /// The line of main.js that holds a text.
 fn line_of(part: &str) -> usize {
-    1 + MAIN.lines().position(|line| line.contains(part)).unwrap()
+    common::line_of(MAIN, part)
 }
 
 #[test]
 fn machine_does_what_machines_do() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let mut device = machine(&workbench);
     assert_eq!(device.world().log, ["denied -4 {\"started\":1} [1,null]"]);
     assert_eq!(device.call("all", None), text("one three two 1.5 2 3 told null null 0"));
@@ -98,10 +76,7 @@ fn machine_does_what_machines_do() {
 
 #[test]
 fn errors_that_nobody_catches_fail_the_call_with_message_file_and_line() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let mut device = machine(&workbench);
     for (function, words, place) in [
         ("deep", "TypeError: cannot read property 'property' of undefined", "nothing.property"),
@@ -134,10 +109,7 @@ fn errors_that_nobody_catches_fail_the_call_with_message_file_and_line() {
 
 #[test]
 fn language_gives_what_node_gives() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let mut device = machine(&workbench);
     let script = "import { language } from \"./language.js\"; process.stdout.write(language());";
     let expected = node(&workbench, script);
@@ -146,10 +118,7 @@ fn language_gives_what_node_gives() {
 
 #[test]
 fn json_is_read_and_refused_as_by_node() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let mut device = machine(&workbench);
     let deepest = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let texts = [
@@ -210,10 +179,7 @@ fn json_is_read_and_refused_as_by_node() {
 
 #[test]
 fn script_that_throws_at_the_start_stops_its_machine_with_the_place() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let other = "export const limit = 3;\n\nthrow new Error(\"not today\");\n";
     let main = "import { limit } from \"./other\";\nexport function run() { return limit; }\n";
     project(&workbench, 65536, &[("main.js", main), ("other.js", other)]);
@@ -226,10 +192,7 @@ fn script_that_throws_at_the_start_stops_its_machine_with_the_place() {
 
 #[test]
 fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     for (source, words) in [
         (
             "export async function run() {}\n",
@@ -265,10 +228,7 @@ fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
 
 #[test]
 fn typescript_is_taken_too() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
     let main = "import { half } from \"./half.js\";\ninterface Asked { value: number }\n\
                 export function run(text: string): number {\n  const asked: Asked = JSON.parse(text);\n  \
                 return half(asked.value);\n}\n";
@@ -278,21 +238,11 @@ fn typescript_is_taken_too() {
     assert_eq!(device.call("run", Some("{\"value\":5}")), text("2.5"));
 }
 
-/// The folder in which `tenure toolchain` keeps JavaScript.
-fn toolchain() -> PathBuf {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
-    let folder = named("TENURE_TOOLCHAINS").or_else(|| Some(data?.join("tenure/toolchains")));
-    folder.unwrap().join("javascript-1.0.0")
-}
-
 #[test]
 fn tests_of_the_engines_makers_pass() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
-    let tests = toolchain().join("engine/vendor/rmquickjs-sys/mquickjs/tests");
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
+    let tests =
+        toolchain("javascript-1.0.0").unwrap().join("engine/vendor/rmquickjs-sys/mquickjs/tests");
     for name in ["test_language", "test_closure", "test_loop", "test_builtin"] {
         let test = std::fs::read_to_string(tests.join(name).with_extension("js")).unwrap();
         // What compiles code on the device isn't there.

@@ -2,33 +2,15 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use common::device::Device;
 use common::{Workbench, zig};
-use tenure_testbed::skip_without_tool;
-
-/// The languages that are here, by `tenure toolchain list`.
-fn toolchains(workbench: &Workbench) -> BTreeMap<String, serde_json::Value> {
-    let listed = workbench.tenure_ok(&["toolchain", "list", "--json"]);
-    let lines = listed.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    lines.map(|line| (line["language"].as_str().unwrap().to_owned(), line)).collect()
-}
-
-/// Whether the compiler of a language is here; if not, the test is left out by name.
-fn has(workbench: &Workbench, language: &str) -> bool {
-    let is_there = toolchains(workbench)[language]["is_there"] == true;
-    if !is_there {
-        skip_without_tool(language);
-    }
-    is_there
-}
 
 fn new_project_builds_greets_and_is_tested(language: &str, bytes: usize) {
     let workbench = Workbench::new();
-    if !has(&workbench, language) {
+    if !workbench.has_language(language) {
         return;
     }
     workbench.tenure_ok(&["new", "greeter", "--lang", language]);
@@ -186,7 +168,7 @@ fn project(workbench: &Workbench, language: &str, file: &str, source: &str) {
 /// Checks what both SDKs do, in calls of a pretended device; the fault of `stop` is in this line of the file.
 fn does_what_machines_do(language: &str, file: &str, source: &str, absent: &str) {
     let workbench = Workbench::new();
-    if !has(&workbench, language) {
+    if !workbench.has_language(language) {
         return;
     }
     project(&workbench, language, file, source);
@@ -242,7 +224,7 @@ fn assembly_script_machine_does_what_machines_do_and_its_fault_has_a_line() {
 #[test]
 fn assembly_script_machine_lives_in_less_than_a_page_and_its_aborts_and_faults_have_lines() {
     let workbench = Workbench::new();
-    if !has(&workbench, "assemblyscript") {
+    if !workbench.has_language("assemblyscript") {
         return;
     }
     let source = "import { parameter, reply } from \"tenure\";\nlet wanted: i32 = 1;\n\
@@ -275,7 +257,7 @@ fn assembly_script_machine_lives_in_less_than_a_page_and_its_aborts_and_faults_h
 #[test]
 fn zig_panic_has_its_message_in_the_log_on_the_usual_stack() {
     let workbench = Workbench::new();
-    if !has(&workbench, "zig") {
+    if !workbench.has_language("zig") {
         return;
     }
     let source = "const tenure = @import(\"tenure\");\npub const panic = tenure.panic;\n\
@@ -294,7 +276,7 @@ fn zig_panic_has_its_message_in_the_log_on_the_usual_stack() {
 #[test]
 fn what_assembly_script_says_to_a_console_is_in_the_log() {
     let workbench = Workbench::new();
-    if !has(&workbench, "assemblyscript") {
+    if !workbench.has_language("assemblyscript") {
         return;
     }
     project(&workbench, "assemblyscript", "assembly/index.ts", ASSEMBLY_SCRIPT);
@@ -309,7 +291,7 @@ fn what_assembly_script_says_to_a_console_is_in_the_log() {
 #[test]
 fn zig_module_with_a_stack_of_16_mebibytes_runs_where_its_budget_has_room() {
     let workbench = Workbench::new();
-    if !has(&workbench, "zig") {
+    if !workbench.has_language("zig") {
         return;
     }
     let source = "extern \"tenure\" fn reply(at: [*]const u8, length: usize) i32;\n\
@@ -425,7 +407,7 @@ fn toolchains_for_all_of_a_computer_are_installed_only_if_that_is_said() {
         let error = workbench.tenure_error(&["toolchain", "install", language]);
         assert!(error.contains("add --system, or run: ") && error.contains(words), "{error}");
     }
-    let listed = toolchains(&workbench);
+    let listed = workbench.languages();
     let names: Vec<&str> = listed.keys().map(String::as_str).collect();
     assert_eq!(names, ["assemblyscript", "c", "cpp", "javascript", "lua", "rust", "tinygo", "zig"]);
     if listed["tinygo"]["is_there"] == false {

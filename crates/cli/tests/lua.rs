@@ -2,30 +2,16 @@
 
 mod common;
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use common::Workbench;
 use common::device::Device;
+use common::{Workbench, text, toolchain};
 use tenure_testbed::skip_without_tool;
 
 /// The sources of the machine that most tests run.
 const MAIN: &str = include_str!("lua/main.lua");
 const LANGUAGE: &str = include_str!("lua/language.lua");
 const OTHER: &str = include_str!("lua/other.lua");
-
-/// Whether Lua's compilers are here; if not, the test is left out by name.
-fn is_there(workbench: &Workbench) -> bool {
-    let listed = workbench.tenure_ok(&["toolchain", "list", "--json"]);
-    let found = listed.lines().any(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        line["language"] == "lua" && line["is_there"] == true
-    });
-    if !found {
-        skip_without_tool("lua");
-    }
-    found
-}
 
 /// The project `m` with these files in `src`.
 fn project(workbench: &Workbench, memory_bytes: u32, files: &[(&str, &str)]) {
@@ -55,21 +41,14 @@ fn machine(workbench: &Workbench) -> Device {
     })
 }
 
-fn text(value: &str) -> Result<Option<String>, String> {
-    Ok(Some(value.to_owned()))
-}
-
 /// The line of main.lua that holds a text.
 fn line_of(part: &str) -> usize {
-    1 + MAIN.lines().position(|line| line.contains(part)).unwrap()
+    common::line_of(MAIN, part)
 }
 
 #[test]
 fn machine_does_what_machines_do() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("lua") else { return };
     let mut device = machine(&workbench);
     assert_eq!(device.world().log, ["false denied -4", "started 1 1.5 nil"]);
     assert_eq!(device.call("all", None), text("one two 2 told nil nil 0"));
@@ -94,10 +73,7 @@ fn machine_does_what_machines_do() {
 
 #[test]
 fn errors_that_nobody_catches_fail_the_call_with_file_and_line() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("lua") else { return };
     let mut device = machine(&workbench);
     for (function, words, place) in [
         ("nothing", "attempt to index a nil value (local 'lamp')", "return lamp.lit"),
@@ -145,23 +121,12 @@ fn errors_that_nobody_catches_fail_the_call_with_file_and_line() {
     assert!(device.memory_bytes() <= 128 * 1024);
 }
 
-/// The folder in which `tenure toolchain` keeps Lua.
-fn toolchain() -> PathBuf {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
-    let folder = named("TENURE_TOOLCHAINS").or_else(|| Some(data?.join("tenure/toolchains")));
-    folder.unwrap().join("lua-551.1.0")
-}
-
 #[test]
 fn language_gives_what_it_gives_on_this_computer() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("lua") else { return };
     let mut device = machine(&workbench);
     workbench.write(&[("native.c", include_str!("lua/native.c"))]);
-    let sources = toolchain().join("engine/vendor/lua-src/lua-5.5.1");
+    let sources = toolchain("lua-551.1.0").unwrap().join("engine/vendor/lua-src/lua-5.5.1");
     let compiled = Command::new("cc")
         .args(["-O1", "-w", "-I", "m/.tenure/sdk/lua", "-I"])
         .arg(sources)
@@ -183,10 +148,7 @@ fn language_gives_what_it_gives_on_this_computer() {
 
 #[test]
 fn script_with_an_error_at_the_start_stops_its_machine_with_the_place() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("lua") else { return };
     let main = "local other = require \"other\"\nfunction run() return other.limit end\n";
     let other = "local limit = 3\n\nerror(\"not today\")\n";
     project(&workbench, 65536, &[("main.lua", main), ("other.lua", other)]);
@@ -199,10 +161,7 @@ fn script_with_an_error_at_the_start_stops_its_machine_with_the_place() {
 
 #[test]
 fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
-    let workbench = Workbench::new();
-    if !is_there(&workbench) {
-        return;
-    }
+    let Some(workbench) = Workbench::with_language("lua") else { return };
     for (source, words) in [
         ("function run()\n  io.write(1)\nend\n", "src/main.lua:2: there is no io on devices"),
         ("function run() return os.time() end\n", "tenure.unix_time_s"),

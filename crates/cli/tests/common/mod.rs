@@ -3,11 +3,14 @@
 
 pub(crate) mod device;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
+use tenure_testbed::skip_without_tool;
 
 /// A folder for projects, with keys of its own.
 pub(crate) struct Workbench {
@@ -17,6 +20,28 @@ pub(crate) struct Workbench {
 impl Workbench {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A folder for projects in a language; none without its compilers, and the test is left out by name.
+    pub(crate) fn with_language(language: &str) -> Option<Self> {
+        let workbench = Self::new();
+        workbench.has_language(language).then_some(workbench)
+    }
+
+    /// The languages that are here, by `tenure toolchain list`.
+    pub(crate) fn languages(&self) -> BTreeMap<String, Value> {
+        let listed = self.tenure_ok(&["toolchain", "list", "--json"]);
+        let lines = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| (line["language"].as_str().unwrap().to_owned(), line)).collect()
+    }
+
+    /// Whether the compiler of a language is here; if not, the test is left out by name.
+    pub(crate) fn has_language(&self, language: &str) -> bool {
+        let is_there = self.languages()[language]["is_there"] == true;
+        if !is_there {
+            skip_without_tool(language);
+        }
+        is_there
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -51,7 +76,7 @@ impl Workbench {
     }
 
     /// `tenure run` of a machine that fails, until it did; gives the line of the log that says so.
-    pub(crate) fn first_fault(&self, package: &str) -> serde_json::Value {
+    pub(crate) fn first_fault(&self, package: &str) -> Value {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
             .args(["run", "--json", package])
             .current_dir(self.path("."))
@@ -61,7 +86,7 @@ impl Workbench {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let fault = lines
-            .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap())
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
             .find(|line| line["level"] == "fault");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -114,12 +139,27 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Zig's compiler: the one that `tenure toolchain` has installed, or another of this computer.
-pub(crate) fn zig() -> Option<Command> {
+/// A path below the folder in which `tenure toolchain` keeps what it has installed.
+pub(crate) fn toolchain(below: &str) -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
     let folder = named("TENURE_TOOLCHAINS").or_else(|| Some(data?.join("tenure/toolchains")));
-    let installed = folder.map(|folder| Command::new(folder.join("zig-0.17.1/ziglang/zig")));
+    Some(folder?.join(below))
+}
+
+/// A call's result that is a text.
+pub(crate) fn text(value: &str) -> Result<Option<String>, String> {
+    Ok(Some(value.to_owned()))
+}
+
+/// The line of a source that holds a text.
+pub(crate) fn line_of(source: &str, part: &str) -> usize {
+    1 + source.lines().position(|line| line.contains(part)).unwrap()
+}
+
+/// Zig's compiler: the one that `tenure toolchain` has installed, or another of this computer.
+pub(crate) fn zig() -> Option<Command> {
+    let installed = toolchain("zig-0.17.1/ziglang/zig").map(Command::new);
     let of_python = || {
         let mut command = Command::new("python3");
         command.args(["-m", "ziglang"]);
