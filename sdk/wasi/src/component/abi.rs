@@ -3,7 +3,9 @@
 //!
 //! As in preview 1, those whose names begin with `streams:` are for programs that have standard streams alone.
 
-use super::lower::{behind, descriptor, error_code, handle, put_byte, put_long, put_word, settle};
+use super::lower::{
+    behind, descriptor, error_code, handle, put_byte, put_long, put_terminal, settle,
+};
 use super::streams::Standard;
 use super::{clocks, environment, filesystem, host_calls, pollables, streams};
 use crate::clock;
@@ -99,25 +101,19 @@ extern "C" fn get_stderr() -> u32 {
     handle(2)
 }
 
-/// Streams are terminals, so that lines go out when they end.
-fn terminal(fd: u32, into: u32) {
-    put_byte(into, 1);
-    put_word(behind(into, 4), handle(fd));
-}
-
 #[unsafe(export_name = "wasi:cli/terminal-stdin@0.2#get-terminal-stdin")]
 extern "C" fn get_terminal_stdin(into: u32) {
-    terminal(0, into);
+    put_terminal(0, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-stdout@0.2#get-terminal-stdout")]
 extern "C" fn get_terminal_stdout(into: u32) {
-    terminal(1, into);
+    put_terminal(1, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-stderr@0.2#get-terminal-stderr")]
 extern "C" fn get_terminal_stderr(into: u32) {
-    terminal(2, into);
+    put_terminal(2, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-input@0.2#[resource-drop]terminal-input")]

@@ -3,7 +3,7 @@
 
 use core::arch::wasm32::unreachable;
 
-use super::lower::{behind, handle, put_byte, put_long, put_word};
+use super::lower::{behind, put_byte, put_long, put_terminal};
 use super::tasks::Tasks;
 use super::{clocks, environment};
 use crate::clock;
@@ -232,25 +232,19 @@ extern "C" fn stderr_write_via_stream(stream: u32) -> u32 {
     tasks().give(stream, 2)
 }
 
-/// Streams are terminals, so that lines go out when they end.
-fn terminal(fd: u32, into: u32) {
-    put_byte(into, 1);
-    put_word(behind(into, 4), handle(fd));
-}
-
 #[unsafe(export_name = "wasi:cli/terminal-stdin@0.3#get-terminal-stdin")]
 extern "C" fn get_terminal_stdin(into: u32) {
-    terminal(0, into);
+    put_terminal(0, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-stdout@0.3#get-terminal-stdout")]
 extern "C" fn get_terminal_stdout(into: u32) {
-    terminal(1, into);
+    put_terminal(1, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-stderr@0.3#get-terminal-stderr")]
 extern "C" fn get_terminal_stderr(into: u32) {
-    terminal(2, into);
+    put_terminal(2, into);
 }
 
 #[unsafe(export_name = "wasi:cli/terminal-input@0.3#[resource-drop]terminal-input")]

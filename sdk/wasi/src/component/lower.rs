@@ -103,3 +103,9 @@ pub(crate) fn handle(fd: u32) -> u32 {
 pub(crate) fn descriptor(handle: u32) -> u32 {
     handle.wrapping_sub(1)
 }
+
+/// Writes the handle of a terminal, in an option. Streams are terminals, so that lines go out when they end.
+pub(crate) fn put_terminal(fd: u32, into: u32) {
+    put_byte(into, 1);
+    put_word(behind(into, 4), handle(fd));
+}
