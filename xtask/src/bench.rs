@@ -11,14 +11,21 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::measurement::{self, Measurement};
+use crate::tenure::{self, Profile};
 use crate::{process, size, toolchain, workspace};
 
 /// Run benchmarks and show their figures.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask bench --list\n  cargo xtask bench store --json")]
+#[command(
+    after_help = "Examples:\n  cargo xtask bench --list\n  cargo xtask bench store --json\n  \
+    cargo xtask bench hub --database postgres"
+)]
 pub(crate) struct Arguments {
     /// The benchmark to run; all, if none is named.
     name: Option<String>,
+    /// With `hub`: put processes of the command `tenure hub` under load that keep their records there, instead.
+    #[arg(long, value_name = "ENGINE", value_enum, requires = "name")]
+    database: Option<Database>,
     /// One JSON object a line: bench, target, subject, metric, unit, value.
     #[arg(long)]
     json: bool,
@@ -30,8 +37,34 @@ pub(crate) struct Arguments {
     rest: Vec<String>,
 }
 
+/// Where the processes of a hub that is put under load keep their records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Database {
+    /// One process on SQLite.
+    Sqlite,
+    /// One process on PostgreSQL, and two.
+    Postgres,
+}
+
+/// The benchmark that needs the command `tenure`, and its name for whoever asks.
+const LOAD: &str = "hub-load";
+const HUB: &str = "hub";
+
+impl Database {
+    fn targets(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite => &["sqlite"],
+            Self::Postgres => &["postgres", "postgres-2"],
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    if let Some(database) = arguments.database {
+        return put_under_load(database, arguments, root);
+    }
     let mut benches = find(root)?;
+    benches.retain(|bench| bench.name != LOAD);
     if let Some(name) = &arguments.name {
         let mut names: Vec<_> = benches.iter().map(|bench| bench.name.clone()).collect();
         names.dedup();
@@ -55,6 +88,21 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
+}
+
+/// Puts processes of the command under load, as somebody runs it who built it for use.
+fn put_under_load(database: Database, arguments: &Arguments, root: &Path) -> Result<()> {
+    if arguments.name.as_deref() != Some(HUB) {
+        bail!("--database is for the benchmark {HUB}");
+    }
+    let tenure = tenure::built(root, Profile::Release)?;
+    let bench = find(root)?.into_iter().find(|bench| bench.name == LOAD);
+    let bench = bench.with_context(|| format!("no benchmark is called {LOAD}"))?;
+    let targets = database.targets().iter().map(ToString::to_string);
+    let targets: Vec<String> = targets.chain(arguments.rest.iter().cloned()).collect();
+    let mut command = bench.command(root);
+    command.env("TENURE", tenure);
+    show(command, &targets, arguments.json)
 }
 
 #[derive(Debug)]
@@ -134,16 +182,21 @@ pub(crate) fn figures(name: &str, arguments: &[&str], root: &Path) -> Result<Vec
     let bench = find(root)?.into_iter().find(|bench| bench.name == name);
     let bench = bench.with_context(|| format!("no benchmark is called {name}"))?;
     let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-    collect(&bench, &arguments, root, |_| {})
+    collect(bench.command(root), &arguments, |_| {})
 }
 
 fn measure(bench: &Bench, arguments: &Arguments, root: &Path) -> Result<()> {
-    let measurements = collect(bench, &arguments.rest, root, |measurement| {
-        if arguments.json {
+    show(bench.command(root), &arguments.rest, arguments.json)
+}
+
+/// Runs a benchmark's command and shows its figures, as lines of JSON or as tables.
+fn show(command: Command, arguments: &[String], is_json: bool) -> Result<()> {
+    let measurements = collect(command, arguments, |measurement| {
+        if is_json {
             println!("{}", measurement.to_json());
         }
     });
-    if let (false, Ok(measurements)) = (arguments.json, &measurements) {
+    if let (false, Ok(measurements)) = (is_json, &measurements) {
         print!("{}", measurement::tables(measurements));
     }
     measurements.map(|_| ())
@@ -151,12 +204,10 @@ fn measure(bench: &Bench, arguments: &Arguments, root: &Path) -> Result<()> {
 
 /// The figures of a benchmark, which `see` sees one by one.
 fn collect(
-    bench: &Bench,
+    mut command: Command,
     arguments: &[String],
-    root: &Path,
     see: impl Fn(&Measurement),
 ) -> Result<Vec<Measurement>> {
-    let mut command = bench.command(root);
     command.args(["--", "--json"]).args(arguments);
     let mut measurements = Vec::new();
     let status = process::each_line(&mut command, |line| match Measurement::parse(line) {

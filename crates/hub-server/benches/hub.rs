@@ -1,9 +1,9 @@
 //! A hub with many devices: its start, their reports by datagrams in sessions, what it stores of them, and its pages.
 //!
-//! `cargo xtask bench hub` measures it with 1,000, 10,000 and 100,000 listed devices. A sample of them reports, each
-//! from an endpoint of its own, with real datagrams that are handed over in memory; their own work isn't in the
-//! figures. The clock of sessions is a counter, so that no bound on the pace of handshakes is in them either. Pages are
-//! asked for over loopback, one at a time.
+//! `cargo xtask bench hub` measures it with 1,000, 10,000 and 100,000 listed devices, and with 100,000 on PostgreSQL. A sample
+//! of them reports, each from an endpoint of its own, with real datagrams that are handed over in memory; their own work
+//! isn't in the figures. The clock of sessions is a counter, so that no bound on the pace of handshakes is in them either.
+//! Pages are asked for over loopback, one at a time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,9 +17,10 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{Sequence, socket_at};
 use tenure_hal::{Instant, UnixTime};
 use tenure_hub::{Accepted, Config, Hub, Kept, Moment, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, Pages, Visitors, serve, sign_in_request};
+use tenure_hub_server::{Database, Location, Pages, Server, Visitors, serve, sign_in_request};
 use tenure_pages::{Entry, NoPage, Visits};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
+use tenure_testbed::Cluster;
 use tenure_wire::control::RoomStatus;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Scope, function};
@@ -44,17 +45,57 @@ const DAY_DEVICES: u32 = 50;
 const DAY_MINUTES: u64 = 24 * 60;
 
 fn main() -> ExitCode {
-    let help = "Measures a hub: hub [--json] [1000] [10000] [100000] [day]\n";
-    let program = Program { help, targets: &["1000", "10000", "100000", "day"] };
-    program.run(|target, rows| match target.parse() {
-        Ok(count) => measure(count, rows),
-        Err(_) => measure_day(rows),
+    let help = "Measures a hub: hub [--json] [1000] [10000] [100000] [100000-postgres] [day]\n";
+    let targets = &["1000", "10000", "100000", "100000-postgres", "day"];
+    Program { help, targets }.run(|target, rows| match target {
+        "day" => measure_day(rows),
+        target => {
+            let (count, is_on_a_server) = match target.split_once('-') {
+                Some((count, _)) => (count, true),
+                None => (target, false),
+            };
+            let count = count.parse().map_err(|_| "no count of devices")?;
+            measure(count, &Records::new(is_on_a_server)?, rows)
+        }
     })
 }
 
-fn row(count: u32, metric: &str, unit: &'static str, value: f64) -> Row {
+/// Where a hub keeps its records until this is dropped.
+enum Records {
+    Folder(tempfile::TempDir),
+    Server(Cluster, String),
+}
+
+impl Records {
+    fn new(is_on_a_server: bool) -> Result<Self, String> {
+        if !is_on_a_server {
+            return tempfile::tempdir().map(Self::Folder).map_err(|error| error.to_string());
+        }
+        let cluster = Cluster::start_on_the_disk().ok_or("no PostgreSQL")?;
+        let database = cluster.database();
+        Ok(Self::Server(cluster, database))
+    }
+
+    fn location(&self) -> Result<Location, String> {
+        match self {
+            Self::Folder(folder) => Ok(folder.path().join("hub.sqlite").into()),
+            Self::Server(cluster, database) => Server::at(&cluster.address(database), None)
+                .map(Location::server)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
+    fn engine(&self) -> &'static str {
+        match self {
+            Self::Folder(_) => "",
+            Self::Server(..) => " on PostgreSQL",
+        }
+    }
+}
+
+fn row(count: u32, engine: &str, metric: &str, unit: &'static str, value: f64) -> Row {
     Row {
-        bench: format!("hub/{count} devices"),
+        bench: format!("hub/{count} devices{engine}"),
         target: "host".into(),
         subject: "tenure".into(),
         metric: metric.into(),
@@ -86,8 +127,8 @@ fn name(number: u32) -> String {
 }
 
 /// A database in which so many devices are listed.
-fn filled(path: &Path, count: u32) -> Result<Database, String> {
-    let mut database = Database::open(path).map_err(|error| error.to_string())?;
+fn filled(location: &Location, count: u32) -> Result<Database, String> {
+    let mut database = Database::open(location).map_err(|error| error.to_string())?;
     for number in 0..count {
         let (kept, record) = listed(number)?;
         let accepted = Accepted { kept: &kept, record: &record, unix_s: unix_s() };
@@ -167,30 +208,30 @@ fn report(number: u64) -> Result<Vec<u8>, String> {
     postcard::to_allocvec(&report).map_err(|error| error.to_string())
 }
 
-fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let path = folder.path().join("hub.sqlite");
-    drop(filled(&path, count)?);
+fn measure(count: u32, records: &Records, rows: &mut Rows) -> Result<(), String> {
+    let (location, engine) = (records.location()?, records.engine());
+    drop(filled(&location, count)?);
+    let row = |metric: &str, unit, value| row(count, engine, metric, unit, value);
     let resident = resident_bytes();
     let began = Stopwatch::now();
-    let database = Database::open(&path).map_err(|error| error.to_string())?;
+    let database = Database::open(&location).map_err(|error| error.to_string())?;
     let mut load = Load::new(database, count)?;
-    rows.push(row(count, "from the start until it listens", "s", began.elapsed().as_secs_f64()));
+    rows.push(row("from the start until it listens", "s", began.elapsed().as_secs_f64()));
     let grown = resident_bytes().saturating_sub(resident) as f64 / f64::from(count);
-    rows.push(row(count, "memory of a listed device", "bytes", grown));
+    rows.push(row("memory of a listed device", "bytes", grown));
     let sample: Vec<u32> = (0..count).step_by((count / SAMPLE_MAX).max(1) as usize).collect();
     for (number, session) in [(1, "first report, with its handshake"), (2, "report in a session")] {
         let mut turns = load.report(&sample, number)?;
         let total: Duration = turns.iter().sum();
         let each_us = total.as_secs_f64() * 1e6 / sample.len() as f64;
-        rows.push(row(count, session, "µs", each_us));
+        rows.push(row(session, "µs", each_us));
         let p99 = percentile(&mut turns, 99).as_secs_f64() * 1e3;
         let metric = format!("{session}: p99 of an answer, {BATCH} devices a turn");
-        rows.push(row(count, &metric, "ms", p99));
+        rows.push(row(&metric, "ms", p99));
     }
     let token = load.token()?;
     let pages = Pages {
-        database: path.into(),
+        database: location,
         tariff: None,
         is_by_tls: false,
         is_by_proxy: false,
@@ -211,7 +252,7 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
         let mut times = (0..VISITS).map(visit).collect::<Result<Vec<_>, _>>()?;
         let shown = path.split('=').next().unwrap_or_default();
         let p95 = percentile(&mut times, 95).as_secs_f64() * 1e3;
-        rows.push(row(count, &format!("p95 of {shown}"), "ms", p95));
+        rows.push(row(&format!("p95 of {shown}"), "ms", p95));
     }
     Ok(())
 }
@@ -406,7 +447,7 @@ fn visit(pages: SocketAddr, path: &str, token: &str) -> Result<Duration, String>
 fn measure_day(rows: &mut Rows) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("hub.sqlite");
-    let mut database = filled(&path, DAY_DEVICES)?;
+    let mut database = filled(&path.clone().into(), DAY_DEVICES)?;
     let began_unix_s = unix_s() - DAY_MINUTES * 60;
     let keys: Vec<PublicKey> =
         (0..DAY_DEVICES).map(|number| seed(number).device_secret().public_key()).collect();
@@ -429,6 +470,7 @@ fn measure_day(rows: &mut Rows) -> Result<(), String> {
     let grown = bytes_of(&path)?.saturating_sub(before) as f64 / f64::from(DAY_DEVICES);
     rows.push(row(
         DAY_DEVICES,
+        "",
         "stored of a device that reports each minute, after a day",
         "bytes",
         grown,

@@ -1,4 +1,5 @@
-//! What every engine of the hub's database is held to, each case on each engine.
+//! What every engine of the hub's database is held to, each case on each engine, and once more on a server whose statements
+//! fail and whose connections break now and then.
 
 #[path = "world/place.rs"]
 mod place;
@@ -10,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use tenure_hub::{Changes, Failure, Kept, Storage, Stored};
 use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
-use tenure_testbed::{Cluster, wait_until};
+use tenure_testbed::{Cluster, Shaken, wait_until};
 
 use place::Place;
-use records::{NOW, put, sequences};
+use records::{NOW, in_words, put, sequences};
 
 /// Names the database to the process that is killed.
 const VICTIM: &str = "TENURE_TEST_VICTIM";
@@ -31,6 +32,13 @@ macro_rules! on_each_engine {
                 }
             })+
         }
+        mod shaken {
+            $(#[test] fn $case() {
+                if let Some(place) = super::Place::shaken_by(super::Shaken::to) {
+                    super::$case(&place);
+                }
+            })+
+        }
     };
 }
 
@@ -44,39 +52,75 @@ on_each_engine! {
     reader_changes_nothing
 }
 
-fn names(database: &mut Database) -> Vec<String> {
-    sequences(database).into_iter().map(|(name, _)| name).collect()
+/// Has a database keep what `write` writes: again and again while others are in the way of it, as a hub does.
+fn keep(place: &Place, database: &mut Database, mut write: impl FnMut(&mut Database)) {
+    loop {
+        write(database);
+        match database.commit() {
+            Ok(()) => return,
+            Err(error) => place.put_off(&error),
+        }
+    }
+}
+
+/// Has it keep records of the devices of those names.
+fn keep_devices(place: &Place, database: &mut Database, names: &[&str], sequence: u64) {
+    keep(place, database, |database| {
+        // The commit fails as well, if one of them does.
+        names.iter().for_each(|name| _ = put(database, name, sequence));
+    });
+}
+
+/// The devices of all records, with their numbers.
+fn kept(place: &Place, database: &mut Database) -> Vec<(String, u64)> {
+    in_words(place.read(|| database.records()))
+}
+
+fn names(place: &Place, database: &mut Database) -> Vec<String> {
+    kept(place, database).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The number of the last entry of the audit log, which is whole.
+fn audited(place: &Place, database: &Database) -> u64 {
+    place.read(|| database.verify_audit()).unwrap().unwrap().number
 }
 
 fn what_was_committed_is_there_after_a_restart_and_the_rest_is_not(place: &Place) {
     let mut database = Database::open(place.location()).unwrap();
-    assert_eq!(database.seed().unwrap(), None);
-    database.set_seed(&[7; 32]).unwrap();
-    assert!(put(&mut database, "attic", 1));
-    database.commit().unwrap();
-    assert!(put(&mut database, "attic", 2) && put(&mut database, "cellar", 1));
+    assert_eq!(place.read(|| database.seed()), None);
+    keep(place, &mut database, |database| {
+        let _ = database.set_seed(&[7; 32]);
+        let _ = put(database, "attic", 1);
+    });
+    for (name, sequence) in [("attic", 2), ("cellar", 1)] {
+        assert!(put(&mut database, name, sequence) || place.way().is_some());
+    }
     drop(database);
     let mut database = Database::open(place.location()).unwrap();
-    assert_eq!(database.seed().unwrap(), Some([7; 32]));
-    assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
-    database.delete(&"attic".parse().unwrap()).unwrap();
-    database.commit().unwrap();
-    assert_eq!(sequences(&mut database), []);
+    assert_eq!(place.read(|| database.seed()), Some([7; 32]));
+    assert_eq!(kept(place, &mut database), [("attic".to_string(), 1)]);
+    let attic = "attic".parse().unwrap();
+    keep(place, &mut database, |database| _ = database.delete(&attic));
+    assert_eq!(kept(place, &mut database), []);
 }
 
 fn write_that_fails_takes_the_whole_batch_back_and_the_next_one_counts(place: &Place) {
     let mut database = Database::open(place.location()).unwrap();
-    database.set_seed(&[7; 32]).unwrap();
-    database.commit().unwrap();
-    assert!(put(&mut database, "attic", 1));
-    database.set_seed(&[8; 32]).unwrap_err();
-    assert!(!put(&mut database, "barn", 1), "after a write that failed");
-    database.commit().unwrap_err();
-    assert_eq!(names(&mut database), Vec::<String>::new());
-    assert!(put(&mut database, "cellar", 1));
-    database.commit().unwrap();
-    assert_eq!(names(&mut database), ["cellar"]);
-    assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 1);
+    keep(place, &mut database, |database| _ = database.set_seed(&[7; 32]));
+    loop {
+        assert!(put(&mut database, "attic", 1) || place.way().is_some());
+        database.set_seed(&[8; 32]).unwrap_err();
+        assert!(!put(&mut database, "barn", 1), "after a write that failed");
+        let error = database.commit().unwrap_err();
+        if error.failure == Failure::Refused {
+            break;
+        }
+        place.put_off(&error);
+    }
+    assert_eq!(names(place, &mut database), Vec::<String>::new());
+    keep_devices(place, &mut database, &["cellar"], 1);
+    assert_eq!(names(place, &mut database), ["cellar"]);
+    assert_eq!(audited(place, &database), 1);
 }
 
 /// Not a test by itself: the process that [`process_that_is_killed_while_it_writes_loses_nothing_acknowledged`]
@@ -87,10 +131,15 @@ fn victim() {
     let mut database = Database::open(located(&victim)).unwrap();
     let first = sequences(&mut database).iter().map(|(_, sequence)| *sequence).max().unwrap_or(0);
     for sequence in first + 1.. {
-        for device in 0..4 {
-            assert!(put(&mut database, &format!("device-{device}"), sequence));
+        loop {
+            for device in 0..4 {
+                let _ = put(&mut database, &format!("device-{device}"), sequence);
+            }
+            match database.commit() {
+                Ok(()) => break,
+                Err(error) => assert_ne!(error.failure, Failure::Refused, "{error}"),
+            }
         }
-        database.commit().unwrap();
         println!("\ncommitted {sequence}");
     }
 }
@@ -131,11 +180,8 @@ fn process_that_is_killed_while_it_writes_loses_nothing_acknowledged(place: &Pla
 
 fn records_come_in_the_order_of_their_bytes(place: &Place) {
     let mut database = Database::open(place.location()).unwrap();
-    for name in ["b-1", "b1", "a2", "b", "a-z", "a10"] {
-        assert!(put(&mut database, name, 1));
-    }
-    database.commit().unwrap();
-    assert_eq!(names(&mut database), ["a-z", "a10", "a2", "b", "b-1", "b1"]);
+    keep_devices(place, &mut database, &["b-1", "b1", "a2", "b", "a-z", "a10"], 1);
+    assert_eq!(names(place, &mut database), ["a-z", "a10", "a2", "b", "b-1", "b1"]);
 }
 
 #[test]
@@ -154,17 +200,15 @@ fn hubs_share_a_server_and_nobody_moves_its_records_meanwhile() {
 
 fn audit_log_shows_where_it_was_changed(place: &Place) {
     let mut database = Database::open(place.location()).unwrap();
-    for name in ["attic", "barn", "cellar", "den"] {
-        assert!(put(&mut database, name, 1));
-    }
-    database.commit().unwrap();
-    assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 4);
+    keep_devices(place, &mut database, &["attic", "barn", "cellar", "den"], 1);
+    assert_eq!(audited(place, &database), 4);
+    let broken = || place.read(|| database.verify_audit()).unwrap_err();
     place.write_by_hand("UPDATE audit SET subject = 'other' WHERE number = 3");
-    assert_eq!(database.verify_audit().unwrap(), Err(Broken { number: 3 }));
+    assert_eq!(broken(), Broken { number: 3 });
     place.write_by_hand("DELETE FROM audit WHERE number = 2");
-    assert_eq!(database.verify_audit().unwrap(), Err(Broken { number: 2 }));
+    assert_eq!(broken(), Broken { number: 2 });
     place.write_by_hand("DELETE FROM audit WHERE number > 1");
-    assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 1, "cut off at the end");
+    assert_eq!(audited(place, &database), 1, "cut off at the end");
 }
 
 fn database_of_another_program_or_a_newer_version_is_refused_and_left_alone(place: &Place) {
@@ -189,13 +233,12 @@ fn database_of_another_program_or_a_newer_version_is_refused_and_left_alone(plac
 
 fn reader_changes_nothing(place: &Place) {
     let mut database = Database::open(place.location()).unwrap();
-    assert!(put(&mut database, "attic", 1));
-    database.commit().unwrap();
+    keep_devices(place, &mut database, &["attic"], 1);
     let mut reader = Database::read(place.location()).unwrap();
-    assert_eq!(names(&mut reader), ["attic"]);
+    assert_eq!(names(place, &mut reader), ["attic"]);
     assert!(!put(&mut reader, "barn", 1));
     reader.commit().unwrap_err();
-    assert_eq!(names(&mut database), ["attic"]);
+    assert_eq!(names(place, &mut database), ["attic"]);
 }
 
 #[test]
@@ -226,7 +269,9 @@ fn server_that_is_killed_is_away_until_it_is_back_and_nothing_acknowledged_is_lo
 /// Ends all connections of hubs to a database, as the server does with those of a process that stands still in a
 /// transaction.
 fn cut(place: &Place) {
-    let Place::Server { cluster, database } = place else { unreachable!("a place on a server") };
+    let Place::Server { cluster, database, .. } = place else {
+        unreachable!("a place on a server")
+    };
     let cut = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' \
          AND application_name = 'tenure hub'"

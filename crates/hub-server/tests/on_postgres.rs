@@ -4,6 +4,7 @@
 
 #[path = "alarms.rs"]
 mod alarms;
+mod beside;
 #[path = "fleet/conflicts.rs"]
 mod conflicts;
 #[path = "fleet/main.rs"]
@@ -18,6 +19,7 @@ mod registry;
 mod reports;
 #[path = "rollouts.rs"]
 mod rollouts;
+mod shaken;
 #[path = "visits.rs"]
 mod visits;
 #[path = "web.rs"]

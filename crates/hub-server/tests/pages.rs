@@ -128,6 +128,22 @@ fn code_opens_the_pages_once() {
 }
 
 #[test]
+fn code_that_somebody_guesses_waits_for_no_write_and_none_waits_for_it() {
+    let mut world = World::with_fleet();
+    // A transaction of the directory is under way, which a write would have to wait for.
+    world.list_until(1, 13, "den", world::now() + 600);
+    for guess in ["0".repeat(40), "x".into()] {
+        assert_eq!(world.get(&format!("/sign-in?code={guess}"), &[]).status, 403);
+        let form = format!("code={guess}");
+        assert_eq!(
+            world.request("POST", "/sign-in", &["sec-fetch-site: same-origin"], &form).status,
+            403
+        );
+    }
+    world.commit();
+}
+
+#[test]
 fn signature_counts_for_one_key_session_and_hub_alone() {
     let mut world = World::with_fleet();
     let stranger = world.pass(&owner(9), Access::Page);

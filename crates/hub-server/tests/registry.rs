@@ -354,6 +354,10 @@ fn manifest_of_4_mib_is_kept_and_a_longer_one_or_one_with_other_annotations_refu
 
 #[test]
 fn skopeo_copies_a_package_here_and_back() {
+    if module_path!().contains("::shaken::") {
+        // It doesn't ask again when it is told to.
+        return;
+    }
     if Command::new("skopeo").arg("--version").output().is_err() {
         skip_without_tool("skopeo (Debian: skopeo)");
         return;
@@ -809,9 +813,8 @@ fn packages_fill_the_disk_up_to_its_limit_and_devices_are_listed_still() {
     let kept = if world.is_on_a_server() { 404 } else { 200 };
     assert_eq!(client.get(&format!("/v2/a/blobs/{}", digest(&blob(0)))).status, kept);
     for number in 0..100 {
-        world.list_until(1, 20 + number, &format!("device-{number}"), world::now() + 600);
+        world.list(1, 20 + number, &format!("device-{number}"));
     }
-    world.commit();
     let pass = world.pass(&owner(1), Access::Session).unwrap().secret;
     let body = b"in a session".to_vec();
     let path = format!("/v2/a/blobs/uploads/?digest={}", digest(&body));

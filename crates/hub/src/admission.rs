@@ -38,6 +38,14 @@ impl Pace {
         true
     }
 
+    /// Counts a record of `device` no longer: it wasn't written, and will be tried again.
+    pub(crate) fn give_back(&mut self, device: &Name) {
+        if let Some(bucket) = self.devices.get_mut(device) {
+            bucket.give_back(self.per_minute);
+        }
+        self.all.give_back(self.per_second_max);
+    }
+
     /// Forgets the devices that are not `listed`: as many counts stay as there are devices.
     pub(crate) fn retain(&mut self, listed: impl Fn(&Name) -> bool) {
         self.devices.retain(|device, _| listed(device));
@@ -84,6 +92,13 @@ impl Bucket {
     /// Since when the next one fills.
     pub(crate) fn filled_at(&self) -> Instant {
         self.filled_at
+    }
+
+    /// Puts one back, if there is room.
+    fn give_back(&mut self, capacity: u32) {
+        if self.tokens < capacity {
+            self.tokens += 1;
+        }
     }
 
     /// Takes so many, or as many as there are.

@@ -128,6 +128,8 @@ pub struct Hub<S> {
     held: Vec<Held>,
     /// The table's entries before that, to be put back if the commit fails.
     undo: Vec<(Name, Option<Entry>)>,
+    /// The devices of the records that were counted since the last commit.
+    counted: Vec<Name>,
     /// Whether something was written since the last commit.
     is_dirty: bool,
     notices: VecDeque<Notice>,
@@ -222,6 +224,7 @@ impl<S: Storage> Hub<S> {
             storage,
             held: Vec::new(),
             undo: Vec::new(),
+            counted: Vec::new(),
             is_dirty: false,
             notices: VecDeque::new(),
             ticked_at: None,
@@ -419,12 +422,15 @@ impl<S: Storage> Hub<S> {
             self.is_dirty = false;
             let failed = self.storage.commit().err();
             let undo = core::mem::take(&mut self.undo);
+            let counted = core::mem::take(&mut self.counted);
             let Some(error) = failed else { return self.settle(moment.now, None) };
             self.take_back(undo);
             if error.failure != Failure::Conflict || tried == COMMITS_MAX {
                 self.notify(Notice::NotStored { reason: error.reason });
                 return self.settle(moment.now, Some(error.failure));
             }
+            // A record that is tried again counts once.
+            counted.iter().for_each(|device| self.pace.give_back(device));
             for Held { handle, call, .. } in core::mem::take(&mut self.held) {
                 self.take_call(moment, handle, call);
             }
@@ -545,6 +551,7 @@ impl<S: Storage> Hub<S> {
             if !self.pace.admit(moment.now, &device) {
                 return Err(Refusal::TooOften.into());
             }
+            self.counted.push(device.clone());
             let accepted = Accepted { kept: &kept, record: &record, unix_s };
             self.is_dirty = true;
             self.storage.put(&accepted).map_err(|error| self.not_stored(error))?;

@@ -551,6 +551,18 @@ fn registration_that_another_hub_is_in_the_way_of_is_tried_again_and_then_put_of
 }
 
 #[test]
+fn record_that_another_hub_is_in_the_way_of_counts_once_however_often_it_is_tried() {
+    let config = Config { records_per_minute: 1, records_per_second_max: 1, ..Config::default() };
+    let mut world = World::with(config);
+    let mut attic = world.device(1, 10, "attic");
+    world.hub.storage().conflicts = 3;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert_eq!(world.hub.storage().conflicts, 0);
+    attic.record.sequence = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::TooOften));
+}
+
+#[test]
 fn renewal_that_cannot_be_committed_leaves_the_record_before_in_force() {
     let mut world = World::new(4);
     let mut attic = world.device(1, 10, "attic");

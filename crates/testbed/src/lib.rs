@@ -11,6 +11,6 @@ mod tools;
 pub use family::{FAMILY, any_address, free_address, free_ipv4_address};
 pub use frozen::frozen;
 pub use patience::{patience, wait_until};
-pub use postgres::{Cluster, has_postgres};
+pub use postgres::{Cluster, Shaken, Trouble, has_postgres};
 pub use skip::{skip_without_compiler, skip_without_right, skip_without_tool};
 pub use tools::{Watching, find_server};

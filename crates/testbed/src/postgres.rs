@@ -3,6 +3,8 @@
 //! PostgreSQL refuses to run as root, so that the tests of root run it as `nobody`. A shell beside it ends the server
 //! and deletes its folder when the process of the tests ends, however that ends.
 
+mod shaken;
+
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -13,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::{find_server, skip_without_tool, wait_until};
+
+pub use shaken::{Shaken, Trouble};
 
 /// The user and the group `nobody` of Debian.
 const NOBODY: u32 = 65_534;
@@ -46,11 +50,25 @@ impl Cluster {
     /// It can't be started.
     #[must_use]
     pub fn start_with(settings: &[&str], files: &[(&str, &str)]) -> Option<Self> {
+        Self::start_in(&folder_of_all(), settings, files)
+    }
+
+    /// A server for figures: as Debian's is, so that a commit waits for the disk.
+    ///
+    /// # Panics
+    /// It can't be started.
+    #[must_use]
+    pub fn start_on_the_disk() -> Option<Self> {
+        let settings = ["fsync=on", "autovacuum=on"];
+        Self::start_in(&std::env::temp_dir(), &settings, &[])
+    }
+
+    fn start_in(parent: &Path, settings: &[&str], files: &[(&str, &str)]) -> Option<Self> {
         let Some(initdb) = program("initdb").filter(|_| has_postgres()) else {
             skip_without_tool("PostgreSQL");
             return None;
         };
-        let folder = new_folder();
+        let folder = new_folder(parent);
         let mut command = as_nobody(&initdb);
         command.arg("-D").arg(folder.join("data"));
         // Without waiting for the disk: no test cuts this computer's power.
@@ -103,8 +121,7 @@ impl Cluster {
 
     /// The address of a database.
     pub fn address(&self, database: &str) -> String {
-        let folder = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgres://hub@{folder}/{database}")
+        address(&self.folder, database)
     }
 
     /// The folder of the server, in which its socket and its log are.
@@ -223,6 +240,12 @@ impl Drop for Cluster {
     }
 }
 
+/// The address of a database by the socket in that folder.
+fn address(folder: &Path, database: &str) -> String {
+    let folder = folder.display().to_string().replace('/', "%2F");
+    format!("postgres://hub@{folder}/{database}")
+}
+
 /// Whether this computer has a server of PostgreSQL with its tools.
 pub fn has_postgres() -> bool {
     ["initdb", "postgres", "psql", "pg_isready"].iter().all(|name| program(name).is_some())
@@ -262,12 +285,12 @@ fn is_alive(pid: &str) -> bool {
     state.is_some_and(|state| state != 'Z')
 }
 
-fn new_folder() -> PathBuf {
+fn new_folder(parent: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tenure-postgres-{}-{number}", std::process::id());
-        let folder = folder_of_all().join(name);
+        let folder = parent.join(name);
         match fs::create_dir(&folder) {
             Ok(()) => {
                 give_to_nobody(&folder);

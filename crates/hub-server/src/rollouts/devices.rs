@@ -18,6 +18,9 @@ use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 const AT_ONCE: i64 = 16;
 /// How long a device that was named isn't named again, in seconds.
 pub(super) const AGAIN_S: i64 = 20;
+/// How long after the sight before it one of a device's own may come, so that it can't be of before that, in seconds: a
+/// device that soaks looks each few seconds, and one that hears no answer sends what it saw then once more after 30.
+const FRESH_S: i64 = 20;
 /// How long after its soak a device may owe the reports that its gates need, in seconds.
 const UNTOLD_S: i64 = 600;
 /// The longest reason that is kept.
@@ -316,6 +319,9 @@ impl Seen<'_> {
                 connection.statement(update).execute(params![rollout.id, device, faults])?;
                 let updated = part.updated_unix_s.unwrap_or(now);
                 let since = now - updated;
+                // The owner's command looks as it tells.
+                let is_fresh = rollout.mandate.is_none()
+                    || part.tried_unix_s.is_some_and(|tried| now - tried <= FRESH_S);
                 let verdict = match self.failure(rollout, has_target, faults) {
                     Some(reason) => Verdict::Fails(reason),
                     None => rollout.gates.judge(connection, rollout, device, updated)?,
@@ -326,7 +332,7 @@ impl Seen<'_> {
                         (Some(DeviceEvent::Fails), reason)
                     }
                     Verdict::Unknown(reason) => (None, reason),
-                    Verdict::Holds if since >= rollout.soak_s => {
+                    Verdict::Holds if since >= rollout.soak_s && is_fresh => {
                         (Some(DeviceEvent::Soaked), String::new())
                     }
                     Verdict::Holds => (None, String::new()),

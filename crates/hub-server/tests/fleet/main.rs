@@ -102,6 +102,21 @@ fn rollout_goes_on_whichever_question_the_hub_or_the_device_dies_at() {
     }
 }
 
+/// A device that hears no answer tells half a minute later what it saw then, which says nothing of the time between.
+#[test]
+fn bad_version_does_not_count_as_good_because_an_answer_was_lost_while_it_failed() {
+    for question in 1..=8 {
+        let mut fleet = Fleet::new(&NAMES[..1]);
+        let bad = package("1.1.0", true);
+        fleet.push(&bad);
+        let id = fleet.start(&bad, &NAMES[..1]);
+        fleet.hub.storage().death = Some((question, Death::Answer));
+        let state = fleet.drive(id);
+        assert_eq!(state["state"], "rolled back", "no answer to question {question}: {state}");
+        assert_eq!(fleet.hub.storage().death, None, "there are fewer questions than {question}");
+    }
+}
+
 #[test]
 fn paused_rollout_updates_no_further_device_and_aborted_one_stays_as_it_is() {
     let mut fleet = Fleet::new(&NAMES);

@@ -5,19 +5,22 @@ mod house;
 pub(crate) mod place;
 
 use std::io::{Read as _, Write as _};
+use std::mem;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
-use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
+use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _, StorageError};
 use tenure_hub_server::{Database, Location, Pages, Visitors, serve, sign_in_request};
 use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
 use tenure_pages::Origins;
 use tenure_testbed::any_address;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
-use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
 
@@ -28,14 +31,22 @@ pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
 pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
 /// In November 2026; passes are judged by the clock of the computer, so it is read where they matter.
 pub(crate) const ENDED: u64 = 1_795_000_000;
+/// How often a program asks again that is told to, and the pause before it does.
+const AGAIN_MAX: usize = 100;
+const AGAIN: Duration = Duration::from_millis(5);
 
 pub(crate) struct World {
-    place: Place,
+    pub(crate) place: Place,
     pub(crate) database: Database,
     pub(crate) pages: SocketAddr,
     /// The machines that its visitors call.
     pub(crate) house: House,
+    /// The devices that are listed and not committed yet.
+    listed: Vec<Listed>,
 }
+
+/// A device that is listed: whose it is, its number, its name, and until when.
+struct Listed(u8, u8, String, u64);
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -72,23 +83,27 @@ impl World {
         Self::reached(false)
     }
 
+    /// A hub with its database there.
+    pub(crate) fn at(place: Place) -> Self {
+        Self::listening(place, any_address(), false, false)
+    }
+
     /// A hub whose pages are reached by a proxy with TLS, or without one.
     pub(crate) fn reached(by_tls: bool) -> Self {
-        Self::listening(any_address(), by_tls, false)
+        Self::listening(Place::new(), any_address(), by_tls, false)
     }
 
     /// A hub for clients on many hosts, which IPv4's loopback alone has.
     pub(crate) fn for_many_hosts() -> Self {
-        Self::listening("127.0.0.1:0", false, false)
+        Self::listening(Place::new(), "127.0.0.1:0", false, false)
     }
 
     /// A hub that shows machines' pages to those who aren't signed in, too.
     pub(crate) fn for_guests() -> Self {
-        Self::listening(any_address(), false, true)
+        Self::listening(Place::new(), any_address(), false, true)
     }
 
-    fn listening(listen: &str, by_tls: bool, are_strangers_let_in: bool) -> Self {
-        let place = Place::new();
+    fn listening(place: Place, listen: &str, by_tls: bool, are_strangers_let_in: bool) -> Self {
         let mut database = Database::open(place.location()).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
         let pages = Pages {
@@ -107,7 +122,7 @@ impl World {
             Visitors { owners, guests, strangers, ticket_key: Seed::from_bytes(&[9; 32]) };
         let pages = serve(listener, pages, visitors).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
-        Self { place, database, pages, house }
+        Self { place, database, pages, house, listed: Vec::new() }
     }
 
     /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
@@ -129,11 +144,45 @@ impl World {
     }
 
     pub(crate) fn commit(&mut self) {
-        self.database.commit().unwrap();
+        let listed = mem::take(&mut self.listed);
+        let mut is_again = false;
+        self.keep(|world| {
+            if mem::replace(&mut is_again, true) {
+                // The commit fails as well, if one of them does.
+                let put = |Listed(whose, number, name, until): &Listed| {
+                    let _ = world.put(*whose, *number, name, *until);
+                };
+                listed.iter().for_each(put);
+            }
+        });
+    }
+
+    /// Has the database keep what `write` writes: again and again while others are in the way of it, as a hub does.
+    pub(crate) fn keep<T>(&mut self, mut write: impl FnMut(&mut Self) -> T) -> T {
+        loop {
+            let written = write(self);
+            match self.database.commit() {
+                Ok(()) => return written,
+                Err(error) => self.place.put_off(&error),
+            }
+        }
     }
 
     /// Lists a device; the caller commits.
     pub(crate) fn list_until(&mut self, whose: u8, number: u8, name: &str, expires_unix_s: u64) {
+        if let Err(error) = self.put(whose, number, name, expires_unix_s) {
+            self.place.put_off(&error);
+        }
+        self.listed.push(Listed(whose, number, name.into(), expires_unix_s));
+    }
+
+    fn put(
+        &mut self,
+        whose: u8,
+        number: u8,
+        name: &str,
+        expires_unix_s: u64,
+    ) -> Result<(), StorageError> {
         let (owner, seed) = (owner(whose), device(number));
         let device_key = seed.device_signing_key().verifying_key();
         let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
@@ -152,7 +201,7 @@ impl World {
         let signed = seal(&seed.device_signing_key(), &record);
         let kept = Kept { record: signed, seen_at: Address::Udp(socket_at(3)) };
         let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
-        self.database.put(&accepted).unwrap();
+        self.database.put(&accepted)
     }
 
     pub(crate) fn call<P: serde::Serialize, R: serde::de::DeserializeOwned>(
@@ -174,11 +223,10 @@ impl World {
         let parameter = postcard::to_allocvec(parameter).unwrap();
         let (peer, hub, parameter) = (&SESSION, &HUB, parameter.as_slice());
         let call = ServiceCall { peer, hub, function, parameter, unix_s };
-        let answer = self.database.call(&call).unwrap().unwrap();
         if is_kept {
-            self.database.commit().unwrap();
+            return self.answer(&call);
         }
-        postcard::from_bytes(&answer).unwrap()
+        postcard::from_bytes(&self.database.call(&call).unwrap().unwrap()).unwrap()
     }
 
     /// As [`Self::call`] of the holder of the key `peer` at a moment.
@@ -191,17 +239,29 @@ impl World {
     ) -> Answer<R> {
         let parameter = postcard::to_allocvec(parameter).unwrap();
         let (peer, hub, parameter) = (&peer, &HUB, parameter.as_slice());
-        let call = ServiceCall { peer, hub, function, parameter, unix_s };
-        let answer = self.database.call(&call).unwrap().unwrap();
-        self.database.commit().unwrap();
-        postcard::from_bytes(&answer).unwrap()
+        self.answer(&ServiceCall { peer, hub, function, parameter, unix_s })
+    }
+
+    /// The answer to a call, which is made again while the database is away.
+    fn answer<R: serde::de::DeserializeOwned>(&mut self, call: &ServiceCall<'_>) -> Answer<R> {
+        if !self.listed.is_empty() {
+            self.commit();
+        }
+        loop {
+            let answer = self.keep(|world| world.database.call(call).unwrap().unwrap());
+            match postcard::from_bytes(&answer).unwrap() {
+                Err(HubRefusal::Away) if self.place.way().is_some() => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// The hub dies without another word, and another one takes up its database.
     pub(crate) fn die(&mut self) {
         let elsewhere = Place::in_a_folder();
         let stand_in = Database::open(elsewhere.location()).unwrap();
-        drop(std::mem::replace(&mut self.database, stand_in));
+        drop(mem::replace(&mut self.database, stand_in));
+        self.listed.clear();
         self.database = Database::open(self.place.location()).unwrap();
         self.database.admit(vec![owner(1).verifying_key()], Some("http://hub".into()));
     }
@@ -264,8 +324,27 @@ impl World {
         self.send_bytes(request.as_bytes())
     }
 
+    /// The answer to a request, which is sent again while the database is away: the answer says so.
     pub(crate) fn send_bytes(&self, request: &[u8]) -> Reply {
-        let mut stream = self.connect();
+        let mut reply = self.send_once(request);
+        for _ in 0..AGAIN_MAX {
+            let is_put_off = reply.status == 503 && reply.header("retry-after").is_some();
+            if self.place.way().is_none() || !is_put_off {
+                break;
+            }
+            sleep(AGAIN);
+            reply = self.send_once(request);
+        }
+        reply
+    }
+
+    fn send_once(&self, request: &[u8]) -> Reply {
+        Self::ask(self.pages, request)
+    }
+
+    /// The answer of the pages there to a request.
+    pub(crate) fn ask(pages: SocketAddr, request: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(pages).unwrap();
         // A server that refuses a body may close before all of it was sent.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();

@@ -1,25 +1,32 @@
-//! Where a test's hub keeps its database: in a folder, or on a server of PostgreSQL in the suites of `on_postgres`.
+//! Where a test's hub keeps its database: in a folder, or on a server of PostgreSQL in the suites of `on_postgres`; in those
+//! below `shaken` by a way on which statements fail and connections break.
 //!
 //! Where there is no PostgreSQL, those suites run in a folder, and each test that asked for one counts as skipped.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use tenure_hub_server::{Location, Server};
-use tenure_testbed::Cluster;
+use std::fmt::Display;
 
-/// The test program whose hubs are on PostgreSQL.
+use tenure_hub::{Failure, StorageError};
+use tenure_hub_server::{Location, Server};
+use tenure_testbed::{Cluster, Shaken};
+
+/// The test program whose hubs are on PostgreSQL, and its module of those that are disturbed.
 const ON_POSTGRES: &str = "on_postgres";
+const SHAKEN: &str = "::shaken::";
 
 pub(crate) enum Place {
     Folder(tempfile::TempDir),
-    Server { cluster: &'static Cluster, database: String },
+    Server { cluster: &'static Cluster, database: String, way: Option<Shaken> },
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        match env!("CARGO_CRATE_NAME") == ON_POSTGRES {
-            true => Self::on_a_server().unwrap_or_else(Self::in_a_folder),
-            false => Self::in_a_folder(),
-        }
+        let place = match env!("CARGO_CRATE_NAME") == ON_POSTGRES {
+            true if module_path!().contains(SHAKEN) => Self::shaken_by(Shaken::to),
+            true => Self::on_a_server(),
+            false => None,
+        };
+        place.unwrap_or_else(Self::in_a_folder)
     }
 
     pub(crate) fn in_a_folder() -> Self {
@@ -29,15 +36,66 @@ impl Place {
     /// A database of its own on the server that the tests share, if there is PostgreSQL.
     pub(crate) fn on_a_server() -> Option<Self> {
         let cluster = Cluster::shared()?;
-        Some(Self::Server { cluster, database: cluster.database() })
+        Some(Self::Server { cluster, database: cluster.database(), way: None })
+    }
+
+    /// The same by a way on which statements fail and connections break.
+    pub(crate) fn shaken_by(way: fn(&Cluster) -> Shaken) -> Option<Self> {
+        let cluster = Cluster::shared()?;
+        Some(Self::Server { cluster, database: cluster.database(), way: Some(way(cluster)) })
+    }
+
+    /// The way on which statements fail, if there is one.
+    pub(crate) fn way(&self) -> Option<&Shaken> {
+        match self {
+            Self::Server { way, .. } => way.as_ref(),
+            Self::Folder(_) => None,
+        }
+    }
+
+    /// The same database on a server, for a hub beside the one here.
+    pub(crate) fn beside(&self) -> Self {
+        match self {
+            Self::Server { cluster, database, way: None } => {
+                Self::Server { cluster, database: database.clone(), way: None }
+            }
+            _ => unreachable!("a calm place on a server"),
+        }
+    }
+
+    /// Lets whoever asked try again, if only that can have been in the way which may be here: another hub at a server, or a
+    /// busy computer, and on a way on which connections break anything that passes.
+    ///
+    /// # Panics
+    /// It is something else.
+    #[track_caller]
+    pub(crate) fn put_off(&self, error: &StorageError) {
+        let is_put_off = match self {
+            Self::Folder(_) => false,
+            Self::Server { way: None, .. } => {
+                matches!(error.failure, Failure::Conflict | Failure::Away)
+            }
+            Self::Server { way: Some(_), .. } => error.failure != Failure::Refused,
+        };
+        assert!(is_put_off, "{error}");
+    }
+
+    /// Reads until nothing is in the way any more.
+    ///
+    /// # Panics
+    /// It fails although nothing is in the way.
+    #[track_caller]
+    pub(crate) fn read<T, E: Display>(&self, mut read: impl FnMut() -> Result<T, E>) -> T {
+        match self.way() {
+            Some(_) => tenure_testbed::wait_until(read),
+            None => read().unwrap_or_else(|error| panic!("{error}")),
+        }
     }
 
     pub(crate) fn location(&self) -> Location {
         match self {
             Self::Folder(folder) => folder.path().join("hub.sqlite").into(),
-            Self::Server { cluster, database } => {
-                Location::server(Server::at(&cluster.address(database), None).unwrap())
-            }
+            Self::Server { .. } => Location::server(Server::at(&self.address(), None).unwrap()),
         }
     }
 
@@ -45,7 +103,8 @@ impl Place {
     pub(crate) fn address(&self) -> String {
         match self {
             Self::Folder(folder) => folder.path().join("hub.sqlite").display().to_string(),
-            Self::Server { cluster, database } => cluster.address(database),
+            Self::Server { way: Some(way), database, .. } => way.address(database),
+            Self::Server { cluster, database, .. } => cluster.address(database),
         }
     }
 
@@ -56,7 +115,7 @@ impl Place {
                 let path = folder.path().join("hub.sqlite");
                 rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
             }
-            Self::Server { cluster, database } => {
+            Self::Server { cluster, database, .. } => {
                 cluster.sql(database, &of_postgres(statement));
             }
         }
@@ -80,7 +139,7 @@ impl Place {
     }
 
     fn rows_of_server(&self, query: &str) -> Vec<String> {
-        let Self::Server { cluster, database } = self else { return Vec::new() };
+        let Self::Server { cluster, database, .. } = self else { return Vec::new() };
         let cell = |text: &str| match text {
             "t" => "1".to_string(),
             "f" => "0".to_string(),

@@ -41,7 +41,12 @@ pub(crate) fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool
 
 /// The devices of all records, with their numbers.
 pub(crate) fn sequences(database: &mut Database) -> Vec<(String, u64)> {
-    let records = database.records().unwrap().into_iter().map(|kept| {
+    in_words(database.records().unwrap())
+}
+
+/// The device of each record, with its number.
+pub(crate) fn in_words(records: Vec<Kept>) -> Vec<(String, u64)> {
+    let records = records.into_iter().map(|kept| {
         let record = tenure_directory::open_whenever(&kept.record).unwrap();
         (record.enrolment.device.to_string(), record.sequence)
     });

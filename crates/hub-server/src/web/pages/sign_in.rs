@@ -36,7 +36,13 @@ pub(crate) async fn by_form(State(hub): State<HubState>, body: Bytes) -> Respons
 
 async fn open(hub: &HubState, code: String) -> Response {
     let opened = hub.run(move |hub, database| {
-        database.transact(|connection| sign_in::open_page(connection, code.trim(), now(hub)))
+        let (code, now) = (code.trim(), now(hub));
+        // However many codes somebody guesses, none that is wrong begins a write, which others would wait for.
+        let holder = database.look(|connection| sign_in::holder(connection, "code", code, now))?;
+        match holder {
+            Some(_) => database.transact(|connection| sign_in::open_page(connection, code, now)),
+            None => Ok(None),
+        }
     });
     match opened.await {
         Ok(Some(secret)) => {

@@ -1,0 +1,346 @@
+//! A simulated device: keys, an endpoint and a socket of its own, and what devices ask of their hub.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant as Stopwatch, UNIX_EPOCH};
+
+use tenure_crypto::{Seed, SigningKey, machine_id, sha256};
+use tenure_directory::{enrol, seal};
+use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
+use tenure_package::Receipt;
+use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
+use tenure_wire::control::RoomStatus;
+use tenure_wire::directory::{DeviceRecord, Enrolment, Registered, function as directory};
+use tenure_wire::hub::{Answer, Receipts, Taken, function};
+use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
+use tenure_wire::rollout::{Work, WorkQuery};
+use tenure_wire::usage::Usage;
+use tenure_wire::{Address, Digest, MachineId, PublicKey};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+use super::HubAt;
+
+/// The life of a record, and the machines of a device.
+const RECORD_S: u64 = 60;
+const MACHINES: [&str; 2] = ["thermostat", "counter"];
+/// How long an answer may take, and how often is asked for it.
+const ANSWER: Duration = Duration::from_secs(30);
+const ATTEMPTS: u8 = 12;
+/// How soon one asks again that was refused without a time.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Something that a device asks of its hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Register,
+    Report,
+    AskForAStep,
+    HandInAReceipt,
+}
+
+impl Deed {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Register, Self::Report, Self::AskForAStep, Self::HandInAReceipt];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Register => "a record",
+            Self::Report => "a report",
+            Self::AskForAStep => "a question for a step",
+            Self::HandInAReceipt => "a receipt",
+        }
+    }
+
+    /// How often a device does so: as `tenure_node` does, and a receipt each quarter of an hour.
+    pub(crate) fn every(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Register => RECORD_S / 3,
+            Self::Report | Self::AskForAStep => 60,
+            Self::HandInAReceipt => 15 * 60,
+        })
+    }
+}
+
+/// Why a device isn't through with something, and when it tries again.
+pub(crate) struct Refused {
+    pub(crate) reason: String,
+    pub(crate) again_in: Duration,
+}
+
+impl Refused {
+    fn because(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), again_in: AGAIN }
+    }
+}
+
+pub(crate) struct Device {
+    hub: HubAt,
+    seed: Seed,
+    own: MachineId,
+    endpoint: Endpoint<Address>,
+    entropy: Random,
+    socket: UdpSocket,
+    began: Stopwatch,
+    record: DeviceRecord,
+    reports: u64,
+    receipts: u64,
+    previous: Digest,
+    datagram: Vec<u8>,
+}
+
+/// The owner of all of them.
+pub(crate) fn owner() -> SigningKey {
+    SigningKey::from_bytes(&[1; 32])
+}
+
+fn unix_s() -> u64 {
+    UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+}
+
+impl Device {
+    pub(crate) fn new(index: u32, hub: HubAt) -> Result<Self, String> {
+        let mut bytes = [9; 32];
+        bytes[..4].copy_from_slice(&index.to_le_bytes());
+        let seed = Seed::from_bytes(&bytes);
+        let began = Stopwatch::now();
+        let mut entropy = Random::new(u64::from(index));
+        let config = tenure_rpc::Config::default();
+        let endpoint = Endpoint::new(config, Instant::BOOT, &mut entropy);
+        let mut endpoint = endpoint.map_err(|_| "an endpoint")?;
+        let own = endpoint.add_machine(seed.device_secret()).map_err(|_| "a machine")?;
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let socket = socket.and_then(|socket| {
+            socket.connect(hub.address)?;
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        });
+        let socket = socket.map_err(|error| format!("a socket: {error}"))?;
+        let record = record(index, &seed)?;
+        Ok(Self {
+            hub,
+            seed,
+            own,
+            endpoint,
+            entropy,
+            socket,
+            began,
+            record,
+            reports: 0,
+            receipts: 0,
+            previous: Digest([0; 32]),
+            datagram: vec![0; 2_048],
+        })
+    }
+
+    /// Asks for that once.
+    pub(crate) async fn ask(&mut self, deed: Deed) -> Result<(), Refused> {
+        match deed {
+            Deed::Register => {
+                self.record.sequence += 1;
+                self.record.expires_unix_s = unix_s() + RECORD_S;
+                self.record.epoch = self.endpoint.epoch();
+                let signed = seal(&self.seed.device_signing_key(), &self.record);
+                let registered: Registered = self.call(directory::REGISTER, &signed).await?;
+                match registered.refusal {
+                    None => Ok(()),
+                    Some(refusal) => Err(Refused::because(refusal.to_string())),
+                }
+            }
+            Deed::Report => {
+                self.reports += 1;
+                let report = report(self.reports);
+                let answer: Answer<Reported> = self.call(function::REPORT, &report).await?;
+                answer.map(drop).map_err(|refusal| Refused::because(refusal.to_string()))
+            }
+            Deed::AskForAStep => {
+                let query = WorkQuery { seen: None, labels: None };
+                let answer: Answer<Work> = self.call(function::WORK, &query).await?;
+                answer.map(drop).map_err(|refusal| Refused::because(refusal.to_string()))
+            }
+            Deed::HandInAReceipt => {
+                let bytes = self.receipt()?;
+                let digest = sha256(&[&bytes]);
+                let receipts = Receipts { receipts: vec![bytes] };
+                let answer: Answer<Taken> = self.call(function::TAKE_RECEIPTS, &receipts).await?;
+                answer.map_err(|refusal| Refused::because(refusal.to_string()))?;
+                self.previous = digest;
+                self.receipts += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Rests for that time, and hears what comes meanwhile.
+    pub(crate) async fn rest(&mut self, time: Duration) {
+        let until = Stopwatch::now() + time;
+        loop {
+            self.send();
+            let left = until.saturating_duration_since(Stopwatch::now());
+            if left.is_zero() {
+                return;
+            }
+            self.hear_within(left).await;
+            while self.endpoint.event().is_some() {}
+        }
+    }
+
+    async fn call<T: serde::de::DeserializeOwned>(
+        &mut self,
+        function: &str,
+        parameter: &impl serde::Serialize,
+    ) -> Result<T, Refused> {
+        let parameter = postcard::to_allocvec(parameter);
+        let parameter = parameter.map_err(|error| Refused::because(error.to_string()))?;
+        let now = self.now();
+        let call = OutgoingCall {
+            function: function.into(),
+            parameter: Some(parameter),
+            deadline: now + ANSWER,
+            attempts: ATTEMPTS,
+        };
+        let Self { endpoint, entropy, own, hub, .. } = self;
+        let to = Address::Udp(hub.address);
+        let called = endpoint.call(now, entropy, own, &hub.key, to, None, call);
+        let asked = called.map_err(|_| Refused::because("no room for a call"))?;
+        loop {
+            self.send();
+            while let Some(event) = self.endpoint.event() {
+                let Event::CallDone { handle, result, .. } = event else { continue };
+                if handle != asked {
+                    continue;
+                }
+                return match result {
+                    Ok(answer) => postcard::from_bytes(&answer.unwrap_or_default())
+                        .map_err(|error| Refused::because(error.to_string())),
+                    Err(NoResult::Deferred { again_in }) => {
+                        Err(Refused { reason: "told to come again".into(), again_in })
+                    }
+                    Err(error) => Err(Refused::because(format!("{error:?}"))),
+                };
+            }
+            self.hear_within(ANSWER).await;
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.began.elapsed().as_micros() as u64)
+    }
+
+    fn send(&mut self) {
+        let now = self.now();
+        self.endpoint.poll(now, &mut self.entropy);
+        while let Some((_, datagram)) = self.endpoint.transmit() {
+            // One that isn't sent is lost, as on a network, and sent again.
+            let _ = self.socket.try_send(&datagram);
+        }
+    }
+
+    /// Takes the next datagram, if one comes before something else is due.
+    async fn hear_within(&mut self, time: Duration) {
+        let due = self.endpoint.poll_at().map(|at| at.since(self.now()));
+        // Tokio's timers are by whole milliseconds.
+        let wait = due.map_or(time, |due| due.min(time)).max(Duration::from_millis(1));
+        if let Ok(Ok(length)) = timeout(wait, self.socket.recv(&mut self.datagram)).await {
+            let (now, from) = (self.now(), Address::Udp(self.hub.address));
+            let Self { endpoint, entropy, datagram, .. } = self;
+            endpoint.receive(now, entropy, from, &datagram[..length]);
+        }
+    }
+
+    fn receipt(&self) -> Result<Vec<u8>, Refused> {
+        let receipt = Receipt {
+            owner: owner().verifying_key(),
+            tenant: SigningKey::from_bytes(&[50; 32]).verifying_key(),
+            machine: machine_id(&self.record.machines[0].1),
+            name: self.record.machines[0].0.clone(),
+            package: Digest([5; 32]),
+            lease: 1,
+            tier: 1,
+            period_s: 900,
+            number: self.receipts,
+            previous: self.previous,
+            began_unix_s: None,
+            ended_unix_s: Some(unix_s()),
+            counted_ms: 900_000,
+            usage: Usage { fuel: 1_300, ..Usage::default() },
+        };
+        let signed = receipt.sign(&self.seed.device_signing_key());
+        signed.map_err(|_| Refused::because("it can't be signed"))
+    }
+}
+
+fn record(index: u32, seed: &Seed) -> Result<DeviceRecord, String> {
+    let owner = owner();
+    let device = format!("device-{index}").parse().map_err(|_| "a name")?;
+    let device_key = seed.device_signing_key().verifying_key();
+    let enrolment = Enrolment { device, device_key, number: 1 };
+    let machine = |(number, name): (usize, &&str)| {
+        let mut key = [7; 32];
+        key[..4].copy_from_slice(&index.to_le_bytes());
+        key[4] = number as u8;
+        Some((name.parse().ok()?, PublicKey(key)))
+    };
+    Ok(DeviceRecord {
+        owner: owner.verifying_key(),
+        enrolment_signature: enrol(&owner, &enrolment),
+        enrolment,
+        sequence: unix_s(),
+        expires_unix_s: 0,
+        epoch: tenure_wire::Epoch([0; 8]),
+        addresses: Vec::new(),
+        device_machine: seed.device_secret().public_key(),
+        machines: MACHINES.iter().enumerate().filter_map(machine).collect(),
+        succession: None,
+    })
+}
+
+fn report(number: u64) -> Report {
+    let room = RoomStatus {
+        memory_bytes_promised: 180_000,
+        memory_bytes_max: 4_194_304,
+        store_bytes_used: 200_000,
+        store_bytes_max: 310_000,
+        code_bytes_used: 41_000,
+        code_bytes_max: 1_048_576,
+        store_erases: 120,
+    };
+    let machine = |name: &&str| {
+        Some(MachineReport {
+            name: name.parse().ok()?,
+            package: Digest([5; 32]),
+            version: "1.0.0".parse().ok()?,
+            state: "idle".into(),
+            repute: "good".into(),
+            queue_length: 0,
+            tasks_done: number,
+            fuel_used: 1_300 * number,
+            waited_max_us: 240,
+            memory_bytes: 65_536,
+            memory_bytes_max: 131_072,
+            stored_bytes: 512,
+            metrics: vec![("temperature".parse().ok()?, 21)],
+        })
+    };
+    Report {
+        boot: 4,
+        number,
+        device: DeviceReport {
+            version: "0.1.0".into(),
+            uptime_s: 60 * number,
+            room,
+            heap: None,
+            neighbours: Some(2),
+        },
+        machines: MACHINES.iter().filter_map(machine).collect(),
+        faults: Vec::new(),
+        faults_lost: 0,
+    }
+}
+
+/// The address that an event of a hub's names.
+pub(crate) fn hub_at(address: &str, key: &str) -> Result<HubAt, String> {
+    let address: SocketAddr = address.parse().map_err(|_| format!("no address: {address}"))?;
+    let key = key.parse().map_err(|_| format!("no key: {key}"))?;
+    Ok(HubAt { address, key })
+}
