@@ -54,7 +54,7 @@ pub(crate) enum Need {
     /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages, CoAP. pip fetches aiocoap. And
     /// faketime, which shows a device a wrong clock.
     Clients,
-    /// Other makers' servers, which our clients speak with.
+    /// Other makers' servers, which our clients speak with: of pages, and of mails.
     Servers,
     /// A broker of MQTT with its clients.
     Broker,
@@ -196,6 +196,12 @@ fn has_pip() -> bool {
     process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
 }
 
+/// Whether a Python has aiosmtpd: the first on the path, or Debian's.
+fn has_mail_server() -> bool {
+    let imports = |python| process::succeeds(Command::new(python).args(["-c", "import aiosmtpd"]));
+    ["python3", "/usr/bin/python3"].into_iter().any(imports)
+}
+
 fn missing(needs: &[Need]) -> Vec<Need> {
     needs.iter().copied().filter(|need| !need.is_met()).collect()
 }
@@ -239,6 +245,7 @@ impl Need {
             }
             Need::Servers => {
                 SERVERS.iter().all(|server| tenure_testbed::find_server(server).is_some())
+                    && has_mail_server()
             }
             Need::Broker => {
                 BROKER.iter().all(|program| tenure_testbed::find_server(program).is_some())
@@ -285,7 +292,7 @@ impl Need {
                 "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests, and \
                  faketime, which shows them wrong clocks"
             }
-            Need::Servers => "nginx, which our clients speak with in tests",
+            Need::Servers => "nginx and aiosmtpd, which our clients speak with in tests",
             Need::Broker => "Mosquitto with its clients, a broker of MQTT",
             Need::Postgres => "PostgreSQL 15 or later, on which hubs of tests keep their databases",
             Need::OpenSsl => "openssl, which makes certificates",

@@ -21,6 +21,7 @@ use tenure_protocols::plug_in::{Entry, Registry};
 
 use command_line::CommandLine;
 use terminal::output::{Output, lost};
+use terminal::verdict::Verdict;
 
 pub mod command_line;
 pub mod completions;
@@ -62,11 +63,14 @@ pub fn main_with(protocols: &'static [Entry]) -> ExitCode {
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Devices, hubs and packages have a hand in what an error says.
-            Output::new(line.json).failure(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<Verdict>() {
+            Some(verdict) => ExitCode::from(verdict.status),
+            None => {
+                // Devices, hubs and packages have a hand in what an error says.
+                Output::new(line.json).failure(&error);
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 

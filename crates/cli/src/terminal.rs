@@ -5,3 +5,4 @@ pub mod confirm;
 pub mod output;
 pub mod stop;
 pub mod trace;
+pub mod verdict;

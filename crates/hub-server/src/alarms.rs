@@ -6,12 +6,15 @@
 //! - Rules are looked at in transactions that only read: no device waits for them, and none is in their way.
 //! - Of several processes the one with the lease ([`ALARMS`](crate::store::shared::ALARMS)) changes alarms.
 
+mod mails;
+mod queue;
 mod rules;
 mod seen;
 mod states;
 mod watch;
 mod webhooks;
 
+pub use mails::{Email, EmailAddress, EmailCredentials, EmailSecurity, NoEmailAddress};
 pub use rules::{Condition, ConditionError, RULES_MAX, Rule, Rules, SUBJECTS};
 pub(crate) use states::{Acknowledgement, Alarm, answer, open_of_owner};
 pub use watch::Alarms;

@@ -35,11 +35,11 @@ mod store;
 mod web;
 
 pub use crate::alarms::{
-    Alarms, Condition, ConditionError, NoWebhookSecret, RULES_MAX, Rule, Rules, SUBJECTS, Webhook,
-    WebhookSecret,
+    Alarms, Condition, ConditionError, Email, EmailAddress, EmailCredentials, EmailSecurity,
+    NoEmailAddress, NoWebhookSecret, RULES_MAX, Rule, Rules, SUBJECTS, Webhook, WebhookSecret,
 };
 pub use crate::api::sign_in::request as sign_in_request;
-pub use crate::registry::{Artifact, digest_of as registry_digest};
+pub use crate::registry::{Artifact, WasmArtifact, digest_of as registry_digest};
 pub use crate::rollouts::{
     Gates, MetricGate, NoMetricGate, Plan, PlanError, SignedPlan,
     words_of as rollout_waits_in_words,

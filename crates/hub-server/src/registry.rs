@@ -20,7 +20,7 @@ use crate::exchange::{Exchange, Reply};
 use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Connection, OptionalExtension as _};
 
-pub use artifact::Artifact;
+pub use artifact::{Artifact, WasmArtifact};
 use blobs::BLOB_BYTES_MAX;
 
 /// The type of a package as an artifact and as a blob.

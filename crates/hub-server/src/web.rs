@@ -14,6 +14,7 @@ mod assets;
 mod bodies;
 mod extract;
 mod figures;
+mod files;
 mod gate;
 mod health;
 mod layers;

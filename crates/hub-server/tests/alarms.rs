@@ -8,15 +8,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tenure_hub_server::{Alarms, Rule, Rules, Webhook};
-use tenure_package::{NO_RECEIPT, Tariff};
-use tenure_reach::{Reach, Servers};
+use tenure_hub_server::{Rule, Rules, Webhook};
+use tenure_package::NO_RECEIPT;
 use tenure_testbed::wait_until;
-use tenure_tls_client::{Date, Dates};
-use tenure_wire::control::{DateTeller, HeapStatus, RoomStatus};
+use tenure_wire::control::{HeapStatus, RoomStatus};
 use tenure_wire::hub::{Answer, Scope, function};
 use tenure_wire::report::{DeviceReport, FaultReport, MachineReport, Report, Reported};
 use tenure_wire::{Digest, Label, PublicKey};
+use world::watching::{noted, rule, telling, turn_until_noted, watching};
 use world::{World, device, now, owner, receipt};
 
 fn report(number: u64, store_bytes_used: u64) -> Report {
@@ -54,31 +53,6 @@ fn tell(world: &mut World, number: u8, report: &Report, at: u64) {
     let key: PublicKey = device(number).device_secret().public_key();
     let answer: Answer<Reported> = world.call_from(key, function::REPORT, report, at);
     answer.unwrap();
-}
-
-fn rule(name: &str, when: &str) -> Rule {
-    Rule {
-        name: name.parse().unwrap(),
-        when: when.parse().unwrap(),
-        machine: None,
-        labels: Vec::new(),
-        tell: Vec::new(),
-    }
-}
-
-fn watching(world: &World, rules: Vec<Rule>) -> Alarms {
-    telling(world, Rules { rules, webhooks: Vec::new() })
-}
-
-fn telling(world: &World, rules: Rules) -> Alarms {
-    let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-    let date = || {
-        let since_1970 = std::time::UNIX_EPOCH.elapsed().ok()?;
-        Some(Date { since_1970, teller: DateTeller::Clock })
-    };
-    let reach = Reach::new(Servers::new(|| Ok(Vec::new())), Dates::new(date)).unwrap();
-    let running = world.database.running();
-    Alarms::open(&world.location(), &running, rules, Some(tariff), reach).unwrap()
 }
 
 fn items(world: &mut World, number: u8) -> Vec<Value> {
@@ -379,25 +353,8 @@ fn told_at(world: &mut World, url: &str) -> Rules {
     let mut away = rule("away", "silent > 20m");
     away.labels = vec!["site=harbour".parse().unwrap()];
     away.tell = vec!["ops".parse().unwrap()];
-    Rules { rules: vec![away], webhooks: vec![Webhook { name, url: url.parse().unwrap(), secret }] }
-}
-
-/// The details of the audit log's entries of that action, the newest first.
-fn noted(world: &mut World, action: &str) -> Vec<String> {
-    let token = world.token(&owner(1));
-    let audit = world.get("/v1/audit?limit=1000", &[&token]).json();
-    let entries = audit["items"].as_array().unwrap().iter();
-    let of_action = entries.filter(|entry| entry["action"] == action);
-    of_action.map(|entry| entry["detail"].as_str().unwrap().to_string()).collect()
-}
-
-/// Takes turns at the moment `at` until as many entries of `action` are there.
-fn turn_until_noted(alarms: &mut Alarms, world: &mut World, at: u64, action: &str, count: usize) {
-    wait_until(|| {
-        alarms.turn(at).unwrap();
-        let noted = noted(world, action);
-        if noted.len() == count { Ok(()) } else { Err(format!("{action}: {noted:?}")) }
-    });
+    let webhooks = vec![Webhook { name, url: url.parse().unwrap(), secret }];
+    Rules { rules: vec![away], webhooks, emails: Vec::new() }
 }
 
 #[test]
@@ -407,12 +364,12 @@ fn receiver_that_fails_twice_gets_the_same_message_again_with_a_signature_that_i
     let rules = told_at(&mut world, &format!("http://{}/hook?a=b", receiver.address));
     let at = now() + 2_000;
     let mut alarms_by_rules = telling(&world, rules.clone());
-    turn_until_noted(&mut alarms_by_rules, &mut world, at, "webhook failed", 1);
+    turn_until_noted(&mut alarms_by_rules, &mut world, at, "message failed", 1);
     assert_eq!(receiver.requests().len(), 1, "before its time nothing is sent again");
     // The queue outlasts the process.
     drop(alarms_by_rules);
     let mut alarms_by_rules = telling(&world, rules);
-    turn_until_noted(&mut alarms_by_rules, &mut world, at + 10, "webhook failed", 2);
+    turn_until_noted(&mut alarms_by_rules, &mut world, at + 10, "message failed", 2);
     wait_until(|| {
         alarms_by_rules.turn(at + 1_000).unwrap();
         let came = receiver.requests().len();
@@ -426,18 +383,26 @@ fn receiver_that_fails_twice_gets_the_same_message_again_with_a_signature_that_i
     assert!(id.starts_with("msg_"), "{id}");
     assert_eq!((&body["type"], &body["data"]["device"]), (&"alarm.raised".into(), &"attic".into()));
     assert_eq!(body["data"]["condition"], "silent > 20m");
-    assert!(noted(&mut world, "webhook failed")[0].contains("302; no redirect is followed"));
+    assert!(noted(&mut world, "message failed")[0].contains("302; no redirect is followed"));
 
-    // It is told that the alarm is over, as another message.
+    // It is told who looks after the alarm, and that it is over, as other messages.
+    let alarm = items(&mut world, 1)[0]["id"].clone();
+    let token = world.token(&owner(1));
+    let path = format!("/v1/rule-alarms/{alarm}/acknowledge");
+    let said = json!({ "by": "Ada", "word": "on it" }).to_string();
+    assert_eq!(world.request("POST", &path, &[&token], &said).status, 204);
     world.list_until(1, 10, "attic", at + 100_000);
     world.commit();
     alarms_by_rules.turn(at + 1_030).unwrap();
     wait_until(|| {
         alarms_by_rules.turn(at + 1_100).unwrap();
         let came = receiver.requests().len();
-        if came == 4 { Ok(()) } else { Err(format!("{came} requests")) }
+        if came == 5 { Ok(()) } else { Err(format!("{came} requests")) }
     });
-    let (over, body) = verified(&receiver.requests()[3]);
+    let (_, body) = verified(&receiver.requests()[3]);
+    assert_eq!(body["type"], "alarm.acknowledged");
+    assert_eq!(body["data"]["acknowledged"], json!({ "by": "Ada", "word": "on it" }));
+    let (over, body) = verified(&receiver.requests()[4]);
     assert_eq!((&body["type"], over == *id), (&"alarm.over".into(), false));
 }
 
@@ -448,8 +413,8 @@ fn name_that_leads_to_this_computer_is_refused_and_the_address_that_is_named_isn
     let port = receiver.address.port();
     let rules = told_at(&mut world, &format!("http://localhost:{port}/"));
     let at = now() + 2_000;
-    turn_until_noted(&mut telling(&world, rules), &mut world, at, "webhook failed", 1);
-    let failed = noted(&mut world, "webhook failed");
+    turn_until_noted(&mut telling(&world, rules), &mut world, at, "message failed", 1);
+    let failed = noted(&mut world, "message failed");
     assert!(failed[0].contains("which is no address of the public network"), "{failed:?}");
     assert_eq!(receiver.requests(), Vec::<String>::new());
 }
@@ -460,7 +425,7 @@ fn server_that_wants_no_more_is_told_once() {
     let receiver = Receiver::answering(&["410 Gone"]);
     let rules = told_at(&mut world, &format!("http://{}/", receiver.address));
     let at = now() + 2_000;
-    turn_until_noted(&mut telling(&world, rules), &mut world, at, "webhook given up", 1);
+    turn_until_noted(&mut telling(&world, rules), &mut world, at, "message given up", 1);
     assert_eq!(receiver.requests().len(), 1);
 }
 
@@ -470,8 +435,8 @@ fn message_for_a_server_that_the_file_doesnt_name_any_more_is_dropped() {
     let receiver = Receiver::answering(&["500 Broken"]);
     let rules = told_at(&mut world, &format!("http://{}/", receiver.address));
     let at = now() + 2_000;
-    turn_until_noted(&mut telling(&world, rules), &mut world, at, "webhook failed", 1);
+    turn_until_noted(&mut telling(&world, rules), &mut world, at, "message failed", 1);
     watching(&world, vec![rule("away", "silent > 20m")]).turn(at + 100).unwrap();
-    assert_eq!(noted(&mut world, "webhook dropped").len(), 1);
+    assert_eq!(noted(&mut world, "message dropped").len(), 1);
     assert_eq!(receiver.requests().len(), 1);
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod dialer;
 mod http;
 mod names;
 mod servers;
@@ -29,6 +30,7 @@ use tenure_tls::LinkError;
 use tenure_tls_client::{Dates, explain};
 use tenure_wire::{MachineId, NoResult};
 
+pub use dialer::{Dialer, Undialled};
 use names::Names;
 pub use servers::{ClientIdentity, Loaded, Server, ServerTrust, Servers};
 use worker::{Job, Worker};
@@ -222,6 +224,12 @@ impl Reach {
             }
         }
         Some(visited)
+    }
+
+    /// What opens connections by the rules of visits, for what speaks another protocol than HTTP; one that asks as `from`
+    /// has one look-up of a name under way at a time.
+    pub fn dialer(&self, from: MachineId) -> Dialer {
+        Dialer::new(Arc::clone(&self.shared), from)
     }
 
     /// The state of all visits.

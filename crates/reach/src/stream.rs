@@ -10,7 +10,7 @@ use tenure_tls::x509::ServerName;
 use tenure_tls::{Client, Link, Network, Received};
 use tenure_tls_client::{Dates, Keeper};
 use tenure_wire::NoResult;
-use tenure_wire::url::{Host, Origin};
+use tenure_wire::url::Host;
 
 use crate::Failure;
 use crate::address::is_public;
@@ -30,23 +30,23 @@ pub(crate) fn server_name(host: &Host) -> ServerName<'_> {
     }
 }
 
-/// Opens a TCP connection to `origin` until `deadline`; `find` gives a name's addresses. The address that is judged is the
-/// one that is connected to.
+/// Opens a TCP connection to a port of `host` until `deadline`; `find` gives a name's addresses. The address that is judged is
+/// the one that is connected to.
 ///
 /// # Errors
 /// [`Failure`]: the name has no address, or none on the public network, or nobody answers there.
 pub(crate) fn connect(
-    origin: &Origin,
+    (host, port): (&Host, u16),
     find: impl FnOnce(&str) -> Result<Vec<IpAddr>, Failure>,
     deadline: Instant,
 ) -> Result<TcpStream, Failure> {
-    let addresses = match &origin.host {
+    let addresses = match host {
         // An address was granted as such.
         Host::Address(address) => vec![*address],
         Host::Name(name) => public_of(name, find(name)?)?,
     };
     let addresses: Vec<SocketAddr> =
-        addresses.into_iter().map(|address| SocketAddr::new(address, origin.port)).collect();
+        addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
     dial(&addresses, deadline).map_err(|error| {
         let reason = match error {
             DialError::Late => NoResult::Deadline,

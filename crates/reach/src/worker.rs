@@ -203,7 +203,8 @@ impl<E: FnMut(Visited)> Worker<E> {
             errand.attempts_left = errand.attempts_left.saturating_sub(1);
             let (names, machine) = (&self.shared.names, self.machine);
             let find = |name: &str| names.addresses(name, machine, errand.deadline);
-            let failure = match connect(errand.url.origin(), find, errand.deadline) {
+            let Origin { host, port, .. } = errand.url.origin();
+            let failure = match connect((host, *port), find, errand.deadline) {
                 Ok(tcp) => return Ok(tcp),
                 Err(failure) => failure,
             };

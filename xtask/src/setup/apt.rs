@@ -52,7 +52,7 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 .chain(["python3-pip"])
                 .map(String::from)
                 .collect(),
-            Need::Servers => vec!["nginx-light".into()],
+            Need::Servers => ["nginx-light", "python3-aiosmtpd"].map(String::from).to_vec(),
             Need::Broker => ["mosquitto", "mosquitto-clients"].map(String::from).to_vec(),
             Need::Postgres => vec!["postgresql".into()],
             Need::OpenSsl => vec!["openssl".into()],

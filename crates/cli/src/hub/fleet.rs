@@ -3,6 +3,7 @@
 //! The plan is the difference between the file and the devices as they are at that moment. What the file doesn't
 //! name stays as it is. Leases are signed here, with the owner's key: the hub only says which devices there are.
 
+mod drift;
 mod file;
 
 use std::collections::BTreeMap;
@@ -43,6 +44,7 @@ enum Command {
     ///
     /// A device that can't be reached stays as it is; the same command again brings it there.
     Apply(FileArguments),
+    Drift(drift::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -82,22 +84,46 @@ enum Action {
 /// # Errors
 /// The file makes no sense, the hub can't be reached, or a device isn't as the file says in the end.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let (file, applies) = match &arguments.command {
-        Command::Plan(file) => (file, false),
-        Command::Apply(file) => (file, true),
-    };
-    let home = Home::from_environment()?;
-    let mut client = Client::new(&home)?;
-    let place = Where { device: None, hub: file.hub.clone(), via: None };
-    let mut session = HubSession::open(&mut client, &place, home.owner_key()?)?;
-    let listed = listed(&mut client, &mut session)?;
-    let fleet = Fleet::read(&file.file, &listed, &home)?;
+    match &arguments.command {
+        Command::Plan(file) => bring(file, false, output),
+        Command::Apply(file) => bring(file, true, output),
+        Command::Drift(arguments) => drift::run(arguments, output),
+    }
+}
+
+/// A file, and the devices that the hub lists.
+struct Opened {
+    client: Client,
+    listed: Vec<Listed>,
+    fleet: Fleet,
+}
+
+impl FileArguments {
+    fn open(&self) -> anyhow::Result<Opened> {
+        let home = Home::from_environment()?;
+        let mut client = Client::new(&home)?;
+        let place = Where { device: None, hub: self.hub.clone(), via: None };
+        let mut session = HubSession::open(&mut client, &place, home.owner_key()?)?;
+        let listed = listed(&mut client, &mut session)?;
+        let fleet = Fleet::read(&self.file, &listed, &home)?;
+        Ok(Opened { client, listed, fleet })
+    }
+
+    /// Where the device of that name is found.
+    fn place_of(&self, device: &Name) -> Where {
+        Where { device: Some(device.to_string()), hub: self.hub.clone(), via: None }
+    }
+}
+
+/// Shows what a file changes, and changes it if it `applies`.
+fn bring(file: &FileArguments, applies: bool, output: &Output) -> anyhow::Result<()> {
+    let Opened { mut client, fleet, .. } = file.open()?;
     let (mut changed, mut failed) = (0_usize, Vec::new());
     for (name, wishes) in &fleet.wishes {
-        let place = Where { device: Some(name.to_string()), hub: file.hub.clone(), via: None };
-        let done = place.connect(&mut client).and_then(|device| {
+        let done = file.place_of(name).connect(&mut client).and_then(|device| {
+            let there = machines(&mut client, &device)?;
             let mut machine_count = 0;
-            for change in changes(&mut client, &device, wishes, &fleet)? {
+            for change in changes(&mut client, (&device, &there), wishes, &fleet)? {
                 show(output, name, &change);
                 if applies {
                     apply(&mut client, &device, &change, &fleet)
@@ -170,17 +196,17 @@ fn read_listed(item: &Value) -> Option<Listed> {
     let labels = item["labels"].as_str().unwrap_or("");
     let labels =
         labels.split_whitespace().map(|label| label.parse().ok()).collect::<Option<_>>()?;
-    Some(Listed { name: item["device"].as_str()?.parse().ok()?, labels })
+    let heard_unix_s = item["heard"].as_u64();
+    Some(Listed { name: item["device"].as_str()?.parse().ok()?, labels, heard_unix_s })
 }
 
-/// The changes that are due on a device.
+/// The changes that are due on a device, on which those machines are `there`.
 fn changes(
     client: &mut Client,
-    device: &Device,
+    (device, there): (&Device, &[MachineStatus]),
     wishes: &BTreeMap<Name, Wish>,
     fleet: &Fleet,
 ) -> anyhow::Result<Vec<Change>> {
-    let there = machines(client, device)?;
     let mut changes = Vec::new();
     for (machine, wish) in wishes {
         let known = there.iter().find(|known| known.name == *machine).cloned();

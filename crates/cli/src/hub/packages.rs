@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tenure_hub_server::{Artifact, registry_digest};
+use tenure_hub_server::{Artifact, WasmArtifact, registry_digest};
 use tenure_package::{PACKAGE_BYTES_MAX, Package};
 use tenure_wire::Digest;
 use tenure_wire::hub::Response;
@@ -34,6 +34,9 @@ pub struct PushArguments {
     /// The repository and tag; by default the package's name and version.
     #[arg(long, value_name = "REPOSITORY[:TAG]")]
     to: Option<String>,
+    /// Push its WebAssembly by itself, too, to REPOSITORY/wasm with the same tag, as `wkg` and `oras` pull it.
+    #[arg(long)]
+    wasm: bool,
     /// Push as a tenant, to repositories of your own, at a hub that has a receipt of yours.
     #[arg(long)]
     tenant: bool,
@@ -107,20 +110,31 @@ pub fn push(arguments: &PushArguments, output: &Output) -> anyhow::Result<()> {
     let (name, version) = (package.manifest().name.to_string(), package.manifest().version);
     let to = arguments.to.clone().unwrap_or(name);
     let to = Reference::parse(&to, Some(&version.to_string()))?;
+    let wasm = arguments.wasm.then(|| {
+        let none = "the package has no WebAssembly; leave --wasm out";
+        WasmArtifact::of(&package).context(none)
+    });
+    let wasm = wasm.transpose()?;
     let mut client = Client::new(&home)?;
     let mut hub = session(&mut client, &home, &arguments.hub, arguments.tenant)?;
     let digest = push_to(&mut client, &mut hub, &to, (&package, &bytes), output)?;
     let Reference { repository, name } = &to;
-    output.line(
-        &format!("pushed {repository}:{name}\n  {repository}@{digest}"),
-        &json!({
-            "repository": repository,
-            "tag": name,
-            "digest": digest,
-            "package": package.digest().to_string(),
-            "bytes": bytes.len(),
-        }),
-    );
+    let mut text = format!("pushed {repository}:{name}\n  {repository}@{digest}");
+    let mut object = json!({
+        "repository": repository,
+        "tag": name,
+        "digest": digest,
+        "package": package.digest().to_string(),
+        "bytes": bytes.len(),
+    });
+    if let Some(wasm) = wasm {
+        let to = Reference { repository: format!("{repository}/wasm"), name: name.clone() };
+        let digest = push_wasm(&mut client, &mut hub, &to, &wasm)?;
+        let Reference { repository, name } = &to;
+        text += &format!("\npushed {repository}:{name}\n  {repository}@{digest}");
+        object["wasm"] = json!({ "repository": repository, "tag": name, "digest": digest });
+    }
+    output.line(&text, &object);
     Ok(())
 }
 
@@ -156,6 +170,22 @@ fn push_to(
     let manifest = artifact.manifest.as_bytes();
     hub.ask(client, "PUT", &to.manifest(), &kind, manifest)?;
     Ok(registry_digest(manifest))
+}
+
+/// Pushes the WebAssembly of a package by itself; returns the digest of its manifest.
+fn push_wasm(
+    client: &mut Client,
+    hub: &mut HubSession,
+    to: &Reference,
+    artifact: &WasmArtifact<'_>,
+) -> anyhow::Result<String> {
+    let WasmArtifact { manifest, config, wasm } = artifact;
+    for blob in [config.as_bytes(), *wasm] {
+        push_blob(client, hub, &to.repository, blob, &Output::silent())?;
+    }
+    let kind = [("content-type", Artifact::MANIFEST_TYPE.to_string())];
+    hub.ask(client, "PUT", &to.manifest(), &kind, manifest.as_bytes())?;
+    Ok(registry_digest(manifest.as_bytes()))
 }
 
 /// Fetches the package with this digest from whichever repository of the user's it is in.

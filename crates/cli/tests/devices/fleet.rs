@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Process, User, any_address, on};
+use crate::harness::{Process, User, any_address, finish, on};
 use crate::rollouts::built;
 
 struct Fleet {
@@ -36,6 +36,10 @@ impl Fleet {
         last["changes"].as_i64().unwrap()
     }
 
+    fn drift(&self, more: &[&str]) -> (Option<i32>, Vec<String>, Value) {
+        drift(&self.user, &self.hub, more)
+    }
+
     /// The machines of both devices with their versions.
     fn machines(&self) -> [Vec<String>; 2] {
         [&self.attic, &self.cellar].map(|device| {
@@ -48,6 +52,25 @@ impl Fleet {
             lines
         })
     }
+}
+
+/// `tenure fleet drift`: its exit status, each difference in a line, and what it says in the end.
+fn drift(user: &User, hub: &Process, more: &[&str]) -> (Option<i32>, Vec<String>, Value) {
+    let words = ["fleet", "drift", "--hub", &hub.address, "--json"];
+    let output = finish(user.command(&[&words[..], more].concat()));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut objects: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!error.contains("error"), "a difference is no error: {error}");
+    let last = objects.pop().unwrap();
+    let line = |object: Value| {
+        let word = |name: &str| object[name].as_str().unwrap_or("-").to_string();
+        let [what, machine, device] = ["difference", "machine", "device"].map(word);
+        let [there, wanted] = ["there", "wanted"].map(word);
+        format!("{what} {machine} {device} {there} {wanted}")
+    };
+    (output.status.code(), objects.into_iter().map(line).collect(), last)
 }
 
 fn attic(user: &User, hub: &Process) -> std::process::Command {
@@ -105,4 +128,69 @@ fn device_that_is_away_is_named_and_brought_there_by_the_same_command_later() {
     fleet.attic = attic;
     assert_eq!(fleet.fleet("apply"), 1, "the cellar was done already");
     assert_eq!(fleet.machines(), [["served 0.1.0"], ["served 0.1.0"]]);
+}
+
+#[test]
+fn drift_is_told_by_device_and_machine_and_by_an_exit_status_of_its_own() {
+    let fleet = Fleet::new();
+    built(&fleet.user, "0.1.0");
+    built(&fleet.user, "0.2.0");
+    fleet.describe(
+        "[[machine]]\npackage = \"served-0.1.0.tenure\"\ndevices = [\"attic\", \"cellar\"]\ngrant = [\"all\"]\n\
+         [[machine]]\nname = \"north\"\npackage = \"served-0.2.0.tenure\"\nlabels = [\"site=north\"]\n\
+         [[machine]]\nname = \"spare\"\nabsent = true\ndevices = [\"cellar\"]\n",
+    );
+    assert_eq!(fleet.fleet("plan"), 3, "the hub knows the labels");
+    let (status, lines, last) = fleet.drift(&[]);
+    let missing = [
+        "missing north attic - 0.2.0",
+        "missing served attic - 0.1.0",
+        "missing served cellar - 0.1.0",
+    ];
+    assert_eq!((status, lines), (Some(2), missing.map(String::from).to_vec()));
+    assert_eq!((&last["differences"], &last["devices"]), (&3.into(), &2.into()));
+    assert_eq!(fleet.machines(), [vec![], Vec::<String>::new()], "it changes nothing");
+    assert_eq!(fleet.fleet("apply"), 3);
+    let (status, lines, last) = fleet.drift(&["--whole"]);
+    assert_eq!((status, lines, &last["differences"]), (Some(0), vec![], &0.into()));
+
+    // Somebody changes it by hand.
+    let by_hand = |device: &Process, words: &[&str]| {
+        fleet.user.ok(&[words, &["--device", &device.address]].concat());
+    };
+    by_hand(&fleet.cellar, &["install", "served-0.2.0.tenure", "--grant", "none"]);
+    by_hand(&fleet.cellar, &["install", "served-0.1.0.tenure", "--as", "spare", "--grant", "none"]);
+    by_hand(&fleet.attic, &["remove", "north"]);
+    by_hand(&fleet.attic, &["install", "served-0.1.0.tenure", "--as", "other", "--grant", "none"]);
+    let expected = [
+        "missing north attic - 0.2.0",
+        "version served cellar 0.2.0 0.1.0",
+        "lease served cellar nothing callers *@*",
+        "extra spare cellar 0.1.0 -",
+    ];
+    let (status, lines, _) = fleet.drift(&[]);
+    assert_eq!((status, lines), (Some(2), expected.map(String::from).to_vec()));
+    let (_, lines, last) = fleet.drift(&["--whole"]);
+    assert!(lines.contains(&"unnamed other attic 0.1.0 -".to_string()), "{lines:?}");
+    assert_eq!(last["differences"], 5);
+
+    // A device that is away isn't as the file says for all that anybody knows.
+    assert_eq!(fleet.fleet("apply"), 3);
+    let Fleet { user, hub, attic, .. } = fleet;
+    attic.kill();
+    let (status, lines, last) = drift(&user, &hub, &[]);
+    assert_eq!((status, lines), (Some(2), vec!["unreachable - attic - -".to_string()]));
+    assert_eq!((&last["differences"], &last["unreachable"][0]), (&0.into(), &"attic".into()));
+    let text = finish(user.command(&["fleet", "drift", "--hub", &hub.address]));
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("! attic: not reachable; the hub heard it last at 20"), "{text}");
+    assert!(text.contains("2 devices, nothing differs; not reachable: attic"), "{text}");
+}
+
+#[test]
+fn fleet_whose_drift_nobody_can_tell_ends_with_an_error() {
+    let fleet = Fleet::new();
+    fleet.describe("[[machine]]\nname = \"a\"\nabsent = true\ndevices = [\"nowhere\"]\n");
+    let error = fleet.user.error(&["fleet", "drift", "--hub", &fleet.hub.address]);
+    assert!(error.contains("lists no device nowhere"), "{error}");
 }

@@ -97,7 +97,9 @@ fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken(
     let hub = Process::start(user.own_hub(any_address()));
     let at = ["--hub", &hub.address];
     let counter = package("counter");
-    let pushed = user.json(&[&["push", &counter, "--to", "house/counter:1"], &at[..]].concat());
+    let push = ["push", &counter, "--to", "house/counter:1"];
+    let pushed = user.json(&[&push[..], &at[..]].concat());
+    assert!(pushed["wasm"].is_null(), "{pushed}");
     let digest = pushed["digest"].as_str().unwrap();
     let by_digest = format!("house/counter@{digest}");
     for (reference, file) in [("house/counter:1", "one.tenure"), (by_digest.as_str(), "two.tenure")]
@@ -116,6 +118,15 @@ fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken(
     user.ok(&pull);
     let unknown = [&["pull", "house/counter:2", "--to", "x.tenure"], &at[..]].concat();
     assert!(user.error(&unknown).ends_with("there is no such manifest or tag"));
+    // Its WebAssembly by itself is for others: no device takes it.
+    let pushed = user.json(&[&push[..], &["--wasm"], &at[..]].concat());
+    let wasm = &pushed["wasm"];
+    assert_eq!(
+        (&pushed["digest"], &wasm["repository"]),
+        (&digest.into(), &"house/counter/wasm".into())
+    );
+    let bare = [&["pull", "house/counter/wasm:1", "--to", "x.tenure"], &at[..]].concat();
+    assert!(user.error(&bare).contains("not a package"), "{}", user.error(&bare));
     let tricks = [&["push", &counter, "--to", "../counter:1"], &at[..]].concat();
     assert!(user.error(&tricks).contains("a repository's name"));
     let stranger = [&["push", &counter, "--tenant"], &at[..]].concat();

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use tenure_wire::{Label, Name};
 
+use super::mails::Email;
 use super::webhooks::Webhook;
 use crate::devices::reports::FAULTS_KEPT_MAX;
 
@@ -34,6 +35,17 @@ pub struct Rules {
     pub rules: Vec<Rule>,
     /// The servers that rules tell, each with a name of its own.
     pub webhooks: Vec<Webhook>,
+    /// The mailboxes that rules tell, each with a name that no server has, either.
+    pub emails: Vec<Email>,
+}
+
+impl Rules {
+    /// Whether `name` is one of those that rules may tell.
+    pub fn tells(&self, name: &str) -> bool {
+        let webhooks = self.webhooks.iter().map(|webhook| &webhook.name);
+        let mut names = webhooks.chain(self.emails.iter().map(|email| &email.name));
+        names.any(|known| known.as_str() == name)
+    }
 }
 
 /// A rule.
@@ -47,7 +59,7 @@ pub struct Rule {
     pub machine: Option<Name>,
     /// The labels that a device carries which the rule is for, all of them.
     pub labels: Vec<Label>,
-    /// The names of the servers that are told of its alarms.
+    /// The names of the servers and mailboxes that are told of its alarms.
     pub tell: Vec<Name>,
 }
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use tenure_wire::printable::printable;
 use utoipa::ToSchema;
 
+use super::queue;
 use super::rules::Rule;
 use super::seen::Seen;
 use crate::exchange::{Exchange, Reply};
@@ -273,6 +274,7 @@ pub(crate) fn answer(
             owner: &exchange.who,
         },
     )?;
+    queue::put_to_the_rule(connection, id, exchange.unix_s)?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 

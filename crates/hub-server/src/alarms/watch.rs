@@ -8,10 +8,12 @@ use tenure_package::Tariff;
 use tenure_reach::Reach;
 use tenure_wire::Name;
 
+use super::mails::Mails;
+use super::queue::{self, Outcome};
 use super::rules::{Condition, Rule, Rules};
 use super::seen::{self, Now, Seen};
 use super::states;
-use super::webhooks::{self, Outcome, Sent};
+use super::webhooks::{self, Sent};
 use crate::running::Running;
 use crate::store::shared::{ALARMS, Process};
 use crate::store::space::{self, Keeps};
@@ -56,6 +58,8 @@ pub struct Alarms {
     reach: Reach,
     /// The messages to servers whose answers aren't there yet.
     under_way: Vec<Sent>,
+    /// The mails that are sent.
+    mails: Mails,
     /// What came of others, until that is written.
     outcomes: Vec<Outcome>,
     /// The number of the last request.
@@ -63,7 +67,7 @@ pub struct Alarms {
 }
 
 impl Alarms {
-    /// Alarms by `rules` in the database of the hub that runs; bills are by `tariff`, and servers are told by `reach`.
+    /// Alarms by `rules` in the database of the hub that runs; bills are by `tariff`, and servers are reached by `reach`.
     ///
     /// # Errors
     /// The database refuses.
@@ -84,6 +88,7 @@ impl Alarms {
             calm_since: BTreeMap::new(),
             reach,
             under_way: Vec::new(),
+            mails: Mails::new(),
             outcomes: Vec::new(),
             calls: 0,
         })
@@ -142,15 +147,16 @@ impl Alarms {
         done
     }
 
-    /// Writes what came of messages to servers.
+    /// Writes what came of messages.
     fn settle(&mut self, unix_s: u64) -> Result<(), DatabaseError> {
-        let Self { database, reach, under_way, outcomes, .. } = self;
+        let Self { database, reach, under_way, mails, outcomes, .. } = self;
         outcomes.extend(webhooks::ended(reach, under_way));
+        outcomes.extend(mails.ended());
         if outcomes.is_empty() {
             return Ok(());
         }
         database.transact(|connection| {
-            outcomes.iter().try_for_each(|outcome| webhooks::settle(connection, outcome, unix_s))
+            outcomes.iter().try_for_each(|outcome| queue::settle(connection, outcome, unix_s))
         })?;
         outcomes.clear();
         Ok(())
@@ -159,23 +165,24 @@ impl Alarms {
     /// Sends the messages that are due.
     fn tell(&mut self, unix_s: u64) -> Result<(), DatabaseError> {
         let is_shared = self.database.is_shared();
-        let Self { database, process, rules, reach, under_way, calls, .. } = self;
-        let due = database.look(|connection| webhooks::due(connection, unix_s))?;
+        let Self { database, process, rules, reach, under_way, mails, calls, .. } = self;
+        let due = database.look(|connection| queue::due(connection, unix_s))?;
         if due.is_empty() {
             return Ok(());
         }
-        let known = &rules.webhooks;
         let is_ours = database.transact(|connection| {
             if is_shared && !process.lease(connection, ALARMS)? {
                 return Ok(false);
             }
-            webhooks::claim(connection, &due, known, unix_s)?;
+            queue::claim(connection, &due, rules, unix_s)?;
             Ok::<bool, Error>(true)
         })?;
         if is_ours {
             for waiting in due {
+                let Some(waiting) = mails.send(reach, &rules.emails, waiting) else { continue };
                 *calls = calls.wrapping_add(1);
-                under_way.extend(webhooks::send(reach, known, waiting, CallId(*calls), unix_s));
+                let call = CallId(*calls);
+                under_way.extend(webhooks::send(reach, &rules.webhooks, waiting, call, unix_s));
             }
         }
         Ok(())
@@ -270,11 +277,11 @@ fn write(connection: &Connection, change: &Change<'_>, unix_s: u64) -> Result<()
         // It is raised once there is room: alarms never take that of the directory.
         Change::Raised(..) if !space::is_left(connection, Keeps::History, ALARM_BYTES)? => Ok(()),
         Change::Raised(rule, seen) => match states::raise(connection, rule, seen, unix_s)? {
-            Some(id) => webhooks::put(connection, id, &rule.tell, unix_s),
+            Some(id) => queue::put(connection, id, &rule.tell, unix_s),
             None => Ok(()),
         },
         Change::Over(id, why, tell) => match states::end(connection, *id, why, unix_s)? {
-            true => webhooks::put(connection, *id, tell, unix_s),
+            true => queue::put(connection, *id, tell, unix_s),
             false => Ok(()),
         },
     }

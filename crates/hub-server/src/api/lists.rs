@@ -34,7 +34,8 @@ pub(crate) fn page(resource: &Resource, rows: &Rows) -> Value {
     json!({ "items": items, "next": next })
 }
 
-fn object(resource: &Resource, row: &[Cell]) -> Value {
+/// A row as an object.
+pub(crate) fn object(resource: &Resource, row: &[Cell]) -> Value {
     let pairs = resource.columns.iter().zip(row).map(|(column, cell)| {
         let value = match cell {
             Cell::Text(text) => json!(text),

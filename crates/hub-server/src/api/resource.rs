@@ -14,8 +14,6 @@ pub(crate) use query::{Cell, Request, Rows};
 
 /// The most rows of a page.
 pub(crate) const LIMIT_MAX: u64 = 1_000;
-/// The most rows of a list as a file: ten times those of all devices that a hub carries.
-pub(crate) const FILE_ROWS_MAX: u64 = 100_000;
 /// How a column's values are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

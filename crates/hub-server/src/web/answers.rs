@@ -38,19 +38,19 @@ pub(crate) fn problem(status: StatusCode, detail: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response()
 }
 
-/// Writes rows as CSV (RFC 4180). A cell that a spreadsheet would take for a formula begins with an
-/// apostrophe.
+/// Writes rows as CSV (RFC 4180).
 pub(crate) fn csv(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let rows = rows.iter().map(|row| csv_line(row.iter().map(String::as_str)));
+    csv_line(headings.iter().copied()) + &rows.collect::<String>()
+}
+
+/// A line of CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+pub(crate) fn csv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     let cell = |text: &str| {
         let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
         let is_number = text.parse::<i128>().is_ok();
         let guard = if is_formula && !is_number { "'" } else { "" };
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
     };
-    let line = |cells: Vec<String>| cells.join(",") + "\r\n";
-    let mut text = line(headings.iter().map(|heading| cell(heading)).collect());
-    for row in rows {
-        text += &line(row.iter().map(|text| cell(text)).collect());
-    }
-    text
+    cells.map(cell).collect::<Vec<_>>().join(",") + "\r\n"
 }

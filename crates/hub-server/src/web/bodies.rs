@@ -1,4 +1,5 @@
-//! Places for requests with long bodies, so that neither many clients nor a slow one take all memory and time.
+//! Places for requests with long bodies and for lists as files, so that neither many clients nor a slow one take all memory
+//! and time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,11 +10,16 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 const BODIES_MAX: usize = 16;
 /// The most of them that are of one key; its further ones wait for these.
 const BODIES_OF_KEY_MAX: usize = 4;
+/// The most files that are sent at once: each has a thread and a connection to the database.
+const FILES_MAX: usize = 8;
+/// The most of them that are of one key.
+const FILES_OF_KEY_MAX: usize = 2;
 
 /// The places that are free.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     all: Arc<Semaphore>,
+    of_key_max: usize,
     /// Of the keys that have a place or wait for one.
     of_keys: Mutex<BTreeMap<String, Weak<Semaphore>>>,
 }
@@ -27,7 +33,16 @@ pub(crate) struct Place {
 
 impl Bodies {
     pub(crate) fn new() -> Self {
-        Self { all: Arc::new(Semaphore::new(BODIES_MAX)), of_keys: Mutex::default() }
+        Self::bounded(BODIES_MAX, BODIES_OF_KEY_MAX)
+    }
+
+    /// Places for files.
+    pub(crate) fn of_files() -> Self {
+        Self::bounded(FILES_MAX, FILES_OF_KEY_MAX)
+    }
+
+    fn bounded(max: usize, of_key_max: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(max)), of_key_max, of_keys: Mutex::default() }
     }
 
     /// A place for a body from the key `who`, once there is one; each waits behind those that came before.
@@ -48,7 +63,7 @@ impl Bodies {
             return places;
         }
         keys.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(BODIES_OF_KEY_MAX));
+        let places = Arc::new(Semaphore::new(self.of_key_max));
         keys.insert(who.into(), Arc::downgrade(&places));
         places
     }

@@ -20,10 +20,11 @@ pub(super) struct Figures {
     registry: Registry,
     requests: HistogramVec,
     under_way: IntGauge,
+    files: IntGauge,
     database: HistogramVec,
 }
 
-/// A request that is under way, until this is dropped.
+/// A request or a file that is under way, until this is dropped.
 pub(super) struct UnderWay(IntGauge);
 
 impl Figures {
@@ -44,21 +45,30 @@ impl Figures {
         );
         let under_way = IntGauge::new("tenure_http_requests", "Requests that are under way.")
             .expect("a name as Prometheus has them");
+        let files = IntGauge::new("tenure_hub_files", "Lists that are sent as files now.")
+            .expect("a name as Prometheus has them");
         let registry = Registry::new();
         for one in [
             Box::new(requests.clone()) as Box<dyn prometheus::core::Collector>,
             Box::new(database.clone()),
             Box::new(under_way.clone()),
+            Box::new(files.clone()),
         ] {
             registry.register(one).expect("each has a name of its own");
         }
-        Self { registry, requests, under_way, database }
+        Self { registry, requests, under_way, files, database }
     }
 
     /// Counts a request as under way.
     pub(super) fn begin(&self) -> UnderWay {
         self.under_way.inc();
         UnderWay(self.under_way.clone())
+    }
+
+    /// Counts a list as being sent as a file.
+    pub(super) fn begin_file(&self) -> UnderWay {
+        self.files.inc();
+        UnderWay(self.files.clone())
     }
 
     /// Counts a request that was answered. Without a `route`, it was to nothing that is there.

@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::lists;
-use crate::api::resource::{FILE_ROWS_MAX, RESOURCES, Request, Resource, Rows};
+use crate::api::resource::{RESOURCES, Request, Resource, Rows};
 use crate::web::answers::{conditional, problem};
 use crate::web::extract::{Parameters, Pass, Reading};
 use crate::web::state::HubState;
@@ -48,36 +48,10 @@ pub(crate) async fn rows(
     hub: &HubState,
     resource: &'static Resource,
     who: String,
-    parameters: &Parameters,
-) -> Result<(Request, Rows), Response> {
-    read(hub, resource, who, parameters, |request| request).await
-}
-
-/// The same for a file, which has all rows unless the request says how many.
-///
-/// # Errors
-/// As [`rows`].
-pub(crate) async fn all_rows(
-    hub: &HubState,
-    resource: &'static Resource,
-    who: String,
-    parameters: &Parameters,
-) -> Result<(Request, Rows), Response> {
-    let limit = parameters.0.iter().all(|(name, _)| name != "limit").then_some(FILE_ROWS_MAX);
-    let whole = |request: Request| Request { limit: limit.unwrap_or(request.limit), ..request };
-    read(hub, resource, who, parameters, whole).await
-}
-
-async fn read(
-    hub: &HubState,
-    resource: &'static Resource,
-    who: String,
     Parameters(parameters): &Parameters,
-    change: impl Fn(Request) -> Request,
 ) -> Result<(Request, Rows), Response> {
     let request = Request::parse(resource, parameters)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, &error))?;
-    let request = change(request);
     let asked = request.clone();
     let rows = hub.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));
     Ok((request, rows.await?))

@@ -17,13 +17,13 @@ use axum::routing::{get, post};
 use http::HeaderMap;
 use maud::{Markup, html};
 
-use crate::api::resource::{Cell, Column, Kind, RESOURCES, Request, Resource, Rows, resource};
-use crate::web::answers::{conditional, csv};
+use crate::api::resource::{Kind, RESOURCES, Request, Resource, Rows, resource};
 use crate::web::extract::{Parameters, Segments, SignedIn};
+use crate::web::files::{self, Form};
 use crate::web::lists;
 use crate::web::state::HubState;
 use layout::{missing, page};
-use table::{facts, plain, search, table, turn};
+use table::{facts, search, table, turn};
 
 /// Each page with its address.
 pub(super) fn routes() -> Router<HubState> {
@@ -32,11 +32,16 @@ pub(super) fn routes() -> Router<HubState> {
         let show = move |hub, signed_in, headers, parameters| {
             list(resource, hub, signed_in, headers, parameters)
         };
-        let file = move |hub, signed_in, headers, parameters| {
-            list_as_csv(resource, hub, signed_in, headers, parameters)
+        let file = |form| {
+            move |hub, signed_in, parameters| {
+                list_as_file(resource, form, hub, signed_in, parameters)
+            }
         };
         let router = if name == FLEET { router.route("/", get(show)) } else { router };
-        router.route(&format!("/{name}"), get(show)).route(&format!("/{name}.csv"), get(file))
+        router
+            .route(&format!("/{name}"), get(show))
+            .route(&format!("/{name}.csv"), get(file(Form::Csv)))
+            .route(&format!("/{name}.json"), get(file(Form::Json)))
     });
     lists
         .route("/devices/{device}", get(device))
@@ -84,23 +89,15 @@ async fn list(
     page(&headers, resource.title, resource.name, &body)
 }
 
-/// `GET /RESOURCE.csv`.
-async fn list_as_csv(
+/// `GET /RESOURCE.csv` and `GET /RESOURCE.json`.
+async fn list_as_file(
     resource: &'static Resource,
+    form: Form,
     State(hub): State<HubState>,
     SignedIn { who }: SignedIn,
-    headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
-    let rows = match lists::all_rows(&hub, resource, who, &parameters).await {
-        Ok((_, rows)) => rows,
-        Err(answer) => return answer,
-    };
-    let headings: Vec<&str> = resource.columns.iter().map(|column| column.name).collect();
-    let text = |(cell, column): (&Cell, &Column)| plain(cell, column.kind);
-    let rows: Vec<Vec<String>> =
-        rows.rows.iter().map(|row| row.iter().zip(resource.columns).map(text).collect()).collect();
-    conditional(&headers, "text/csv; charset=utf-8", csv(&headings, &rows))
+    files::file(&hub, resource, who, &parameters, form).await
 }
 
 /// `GET /devices/NAME`: one device with what belongs to it.
@@ -163,7 +160,7 @@ fn own_pages(device: &str, machines: &[String]) -> Markup {
 fn machines_of(parts: &[(&'static Resource, Request, Rows)]) -> Vec<String> {
     let machines = parts.iter().filter(|(resource, ..)| resource.name == "machines");
     let rows = machines.flat_map(|(_, _, rows)| &rows.rows);
-    rows.filter_map(|row| Some(plain(row.first()?, Kind::Text))).collect()
+    rows.filter_map(|row| Some(row.first()?.text(Kind::Text))).collect()
 }
 
 /// The lists on the page of a device, in that order.

@@ -13,6 +13,7 @@ use crate::store::{Database, DatabaseError};
 use crate::web::Pages;
 use crate::web::bodies::Bodies;
 use crate::web::figures::Figures;
+use crate::web::files::Feed;
 
 /// The database connections that are kept for the next requests.
 const IDLE_MAX: usize = 4;
@@ -25,18 +26,25 @@ struct Shared {
     pages: Pages,
     idle: Mutex<Vec<Database>>,
     bodies: Bodies,
+    files: Bodies,
     figures: Figures,
 }
 
 impl HubState {
     pub(super) fn new(pages: Pages) -> Self {
         let (idle, bodies) = (Mutex::new(Vec::new()), Bodies::new());
-        Self(Arc::new(Shared { pages, idle, bodies, figures: Figures::new() }))
+        let (files, figures) = (Bodies::of_files(), Figures::new());
+        Self(Arc::new(Shared { pages, idle, bodies, files, figures }))
     }
 
     /// The places for requests with long bodies.
     pub(super) fn bodies(&self) -> &Bodies {
         &self.0.bodies
+    }
+
+    /// The places for lists as files.
+    pub(super) fn files(&self) -> &Bodies {
+        &self.0.files
     }
 
     /// The figures of what was answered so far.
@@ -104,6 +112,27 @@ impl HubState {
         }
     }
 
+    /// Reads the rows of `feed` on a thread that may wait for its client. It counts in no figure of the database, as the
+    /// client's time is in it.
+    pub(super) async fn read_long(&self, mut feed: Feed) {
+        let state = self.clone();
+        let read = move || {
+            let done = state.database().and_then(|mut database| {
+                database.look(|connection| feed.run(connection))?;
+                Ok(database)
+            });
+            match done {
+                Ok(database) => state.keep(database),
+                Err(error) => {
+                    tracing::error!(reason = %error, "can't send a list to its end");
+                    feed.fail(&error.to_string());
+                }
+            }
+        };
+        // One that panics has dropped its way to the client, who misses the end.
+        let _ = tokio::task::spawn_blocking(read).await;
+    }
+
     fn database(&self) -> Result<Database, DatabaseError> {
         let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Pages { database, running, .. } = &self.0.pages;
@@ -118,7 +147,8 @@ impl HubState {
     }
 }
 
-fn unavailable(reason: &str) -> Response {
+/// The answer that says that the hub can't answer now, and why.
+pub(super) fn unavailable(reason: &str) -> Response {
     tracing::error!(reason, "can't answer");
     let text = format!("the hub can't answer now: {reason}\n");
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], text).into_response()

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tenure_testbed::wait_until;
 use webdriver::{Browser, has_browser};
-use world::{World, owner};
+use world::watching::{rule, watching};
+use world::{World, now, owner};
 
 /// The pages that an owner comes to.
 const PAGES: [&str; 15] = [
@@ -161,6 +162,50 @@ fn owner_reads_on_the_page_of_a_device_how_to_install_what_was_pushed_last() {
     // A version that is pushed while the page is open shows on it.
     assert_eq!(world::push(&world, &token, "thermostat", &world::package("1.2.0")).status, 201);
     browser.wait_for("thermostat 1.2.0 from thermostat");
+    is_clean(&world, &browser);
+}
+
+#[test]
+fn person_looks_after_an_alarm_by_keyboard_and_the_page_says_who_does() {
+    let Some(modules) = tools::installed().filter(|_| has_browser()) else { return };
+    let axe = std::fs::read_to_string(modules.join("axe-core/axe.min.js")).unwrap();
+    let mut world = fleet::world();
+    world.write_by_hand(
+        "UPDATE devices SET labels = 'site=harbour' WHERE name IN ('attic', 'barn')",
+    );
+    let mut away = rule("away", "silent > 20m");
+    away.labels = vec!["site=harbour".parse().unwrap()];
+    watching(&world, vec![away]).turn(now() + 2_000).unwrap();
+    let browser = signed_in(&mut world);
+    browser.click("Alarms");
+    browser.wait_for("By rules");
+    assert!(!browser.text().contains("acknowledged by"), "{}", browser.text());
+    browser
+        .execute("document.querySelector('[aria-label=\"Your name, for away on attic\"]').focus()");
+    browser.press(&["A", "d", "a", TAB, "o", "n", " ", "i", "t", ENTER]);
+    browser.wait_for("acknowledged by Ada: on it");
+    // The other one still asks for somebody.
+    let asks = "return [...document.querySelectorAll('button[aria-label^=Acknowledge]')].map(one => one.ariaLabel)";
+    assert_eq!(browser.execute(asks), serde_json::json!(["Acknowledge away on barn"]));
+    let folder = tools::target().join("pages");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut faults = Vec::new();
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        for (width, height) in [(1280, 900), (390, 844)] {
+            browser.resize(width, height);
+            browser.go(&address(&world, "/alarms"));
+            let found = serious(&browser, &axe).into_iter();
+            faults.extend(found.map(|fault| format!("{scheme} {width}: {fault}")));
+            let wide = browser.execute("return document.documentElement.scrollWidth");
+            if wide.as_u64() > Some(width.into()) {
+                faults.push(format!("{scheme}: {wide} pixels wide on a screen of {width}"));
+            }
+            let name = format!("alarms-by-rules-{scheme}-{width}.png");
+            std::fs::write(folder.join(name), browser.picture()).unwrap();
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
     is_clean(&world, &browser);
 }
 

@@ -3,6 +3,7 @@
 
 mod house;
 pub(crate) mod place;
+pub(crate) mod watching;
 
 use std::io::{Read as _, Write as _};
 use std::mem;
@@ -349,10 +350,17 @@ impl World {
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (headers, body) = text.split_once("\r\n\r\n").unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let (headers, body) = (&bytes[..end], &bytes[end + 4..]);
+        let headers = String::from_utf8_lossy(headers).into_owned();
         let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, headers: headers.into(), body: body.into() }
+        let mut reply = Reply { status, headers, body: String::new() };
+        let body = match reply.header("transfer-encoding") {
+            Some("chunked") if !body.is_empty() => chunks(body).concat(),
+            _ => body.to_vec(),
+        };
+        reply.body = String::from_utf8_lossy(&body).into_owned();
+        reply
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -380,6 +388,22 @@ impl World {
 
     pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Reply {
         self.request("GET", path, headers, "")
+    }
+}
+
+/// The chunks of a body up to its end, which must be there (RFC 9112 §7.1).
+pub(crate) fn chunks(mut body: &[u8]) -> Vec<&[u8]> {
+    let mut chunks = Vec::new();
+    loop {
+        let end = body.windows(2).position(|two| two == b"\r\n").expect("the body breaks off");
+        let length = std::str::from_utf8(&body[..end]).unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return chunks;
+        }
+        let (chunk, rest) = body[end + 2..].split_at(length);
+        chunks.push(chunk);
+        body = &rest[2..];
     }
 }
 

@@ -76,6 +76,8 @@ pub(super) struct Fleet {
 pub(super) struct Listed {
     pub(super) name: Name,
     pub(super) labels: Vec<Label>,
+    /// When the hub heard it last, in seconds since 1970 UTC.
+    pub(super) heard_unix_s: Option<u64>,
 }
 
 impl Fleet {
@@ -183,6 +185,7 @@ mod tests {
         let device = |name: &str, labels: &[&str]| Listed {
             name: name.parse().unwrap(),
             labels: labels.iter().map(|label| label.parse().unwrap()).collect(),
+            heard_unix_s: None,
         };
         vec![
             device("attic", &["site=north", "kind=door"]),

@@ -1,13 +1,16 @@
 //! `alarms.toml`: the rules by which a hub raises alarms. Whatever is wrong with it is named with its line.
 
+mod emails;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tenure_hub_server::{
     Condition, ConditionError, RULES_MAX, Rule, Rules, SUBJECTS, Webhook, WebhookSecret,
 };
@@ -31,6 +34,31 @@ struct File {
     /// Servers that are told.
     #[serde(default)]
     webhook: Vec<Server>,
+    /// Mailboxes that are told.
+    #[serde(default)]
+    email: Vec<Mailboxes>,
+}
+
+/// Mailboxes that are told.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mailboxes {
+    name: Spanned<String>,
+    /// The server that takes mails for them.
+    server: Spanned<String>,
+    port: Option<u16>,
+    /// `implicit`, `starttls` or `none`.
+    tls: Option<Spanned<String>>,
+    /// The file of the authorities that the server's certificate is judged by.
+    ca: Option<PathBuf>,
+    /// What the server is shown.
+    user: Option<Spanned<String>>,
+    /// Refused, and not shown.
+    password: Option<Spanned<IgnoredAny>>,
+    password_file: Option<Spanned<PathBuf>>,
+    password_env: Option<Spanned<String>>,
+    from: Spanned<String>,
+    to: Spanned<Vec<Spanned<String>>>,
 }
 
 /// A server that is told.
@@ -54,13 +82,13 @@ struct Entry {
     /// The labels that a device carries which it is for.
     #[serde(default)]
     labels: Vec<Spanned<String>>,
-    /// The names of the servers that are told.
+    /// The names of the servers and mailboxes that are told.
     #[serde(default)]
     tell: Vec<Spanned<String>>,
 }
 
-/// The most servers of a file.
-const WEBHOOKS_MAX: usize = 16;
+/// The most servers and mailboxes of a file.
+const RECEIVERS_MAX: usize = 16;
 
 /// The way to the servers, which the system's authorities vouch for.
 ///
@@ -85,28 +113,27 @@ pub(super) fn reach() -> anyhow::Result<Reach> {
 pub(super) fn read(path: &Path, has_prices: bool) -> anyhow::Result<Rules> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
-    parse(&text, has_prices).with_context(|| path.display().to_string())
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse(&text, folder, has_prices).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str, has_prices: bool) -> anyhow::Result<Rules> {
+fn parse(text: &str, folder: &Path, has_prices: bool) -> anyhow::Result<Rules> {
     let file: File = written_file::parse(text)?;
-    let reader = Reader { text, has_prices };
+    let reader = Reader { text, folder, has_prices };
     let mut rules = Rules::default();
-    let mut names = BTreeSet::new();
     for server in &file.webhook {
         let webhook = reader.webhook(server)?;
-        if !names.insert(webhook.name.clone()) {
-            let again = "names a second webhook; give each a name of its own";
-            return Err(reader.bad(&server.name, again));
-        }
-        if rules.webhooks.len() == WEBHOOKS_MAX {
-            return Err(reader.bad(&server.name, "is one webhook too many; a hub takes 16"));
-        }
+        reader.may_follow(&server.name, &rules)?;
         rules.webhooks.push(webhook);
+    }
+    for mailboxes in &file.email {
+        let email = reader.email(mailboxes)?;
+        reader.may_follow(&mailboxes.name, &rules)?;
+        rules.emails.push(email);
     }
     let mut names = BTreeSet::new();
     for entry in &file.alarm {
-        let rule = reader.rule(entry, &rules.webhooks)?;
+        let rule = reader.rule(entry, &rules)?;
         if !names.insert(rule.name.clone()) {
             let again = "names a second rule; give each a name of its own";
             return Err(reader.bad(&entry.name, again));
@@ -125,10 +152,25 @@ fn parse(text: &str, has_prices: bool) -> anyhow::Result<Rules> {
 /// What the words of the file are read by.
 struct Reader<'a> {
     text: &'a str,
+    /// Where the files that it names are.
+    folder: &'a Path,
     has_prices: bool,
 }
 
 impl Reader<'_> {
+    /// Whether a receiver of that name may be added to those before.
+    fn may_follow(&self, name: &Spanned<String>, before: &Rules) -> anyhow::Result<()> {
+        if before.tells(name.get_ref()) {
+            let again = "names a second webhook or e-mail; give each a name of its own";
+            return Err(self.bad(name, again));
+        }
+        if before.webhooks.len() + before.emails.len() == RECEIVERS_MAX {
+            let many = "is one webhook or e-mail too many; a hub takes 16";
+            return Err(self.bad(name, many));
+        }
+        Ok(())
+    }
+
     fn webhook(&self, server: &Server) -> anyhow::Result<Webhook> {
         let url: Url = self.word(&server.url)?;
         let origin = url.origin();
@@ -144,7 +186,7 @@ impl Reader<'_> {
         Ok(Webhook { name: self.word(&server.name)?, url, secret })
     }
 
-    fn rule(&self, entry: &Entry, known: &[Webhook]) -> anyhow::Result<Rule> {
+    fn rule(&self, entry: &Entry, known: &Rules) -> anyhow::Result<Rule> {
         let when = self.condition(&entry.when)?;
         let machine: Option<Name> =
             entry.machine.as_ref().map(|machine| self.word(machine)).transpose()?;
@@ -165,16 +207,13 @@ impl Reader<'_> {
         Ok(Rule { name: self.word(&entry.name)?, when, machine, labels, tell })
     }
 
-    /// The name of a webhook of the file.
-    fn told(&self, name: &Spanned<String>, known: &[Webhook]) -> anyhow::Result<Name> {
-        let mut names = known.iter().map(|webhook| &webhook.name);
-        match names.find(|known| known.as_str() == name.get_ref()) {
-            Some(name) => Ok(name.clone()),
-            None => {
-                let way_out = "is no webhook of this file; write [[webhook]] with that name, a url and a secret";
-                Err(self.bad(name, way_out))
-            }
+    /// The name of a webhook or an e-mail of the file.
+    fn told(&self, name: &Spanned<String>, known: &Rules) -> anyhow::Result<Name> {
+        if !known.tells(name.get_ref()) {
+            let way_out = "is no webhook and no e-mail of this file; write [[webhook]] or [[email]] with that name";
+            return Err(self.bad(name, way_out));
         }
+        self.word(name)
     }
 
     fn condition(&self, written: &Spanned<String>) -> anyhow::Result<Condition> {
@@ -215,7 +254,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        format!("{:#}", parse(text, false).unwrap_err())
+        format!("{:#}", parse(text, Path::new(""), false).unwrap_err())
     }
 
     #[test]
@@ -237,13 +276,14 @@ mod tests {
             url = "https://hooks.example/tenure"
             secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         "#;
-        let Rules { rules, webhooks } = parse(text, false).unwrap();
+        let Rules { rules, webhooks, .. } = parse(text, Path::new(""), false).unwrap();
         assert_eq!(rules.len(), 2);
         assert_eq!(rules[0].when, Condition::Silent { over_s: 600 });
         assert_eq!(rules[0].labels.len(), 2);
         assert_eq!(rules[1].machine, Some("thermostat".parse().unwrap()));
         assert_eq!(rules[1].tell, [webhooks[0].name.clone()]);
-        assert!(parse("[[alarm]]\nname = \"dear\"\nwhen = \"bill > 5\"", true).is_ok());
+        let dear = "[[alarm]]\nname = \"dear\"\nwhen = \"bill > 5\"";
+        assert!(parse(dear, Path::new(""), true).is_ok());
     }
 
     #[test]

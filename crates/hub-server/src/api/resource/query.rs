@@ -1,7 +1,8 @@
 //! A request for rows of a list, and the query that it comes to.
 
-use super::{Column, FILE_ROWS_MAX, Kind, LIMIT_MAX, Resource};
-use crate::store::sql::{self, Connection, Value, Words};
+use super::{Column, Kind, LIMIT_MAX, Resource};
+use crate::devices::receipts::time;
+use crate::store::sql::{self, Connection, Next, Value, Words};
 
 /// The most filters of one request: each is a condition of the query, whose depth the database bounds.
 const FILTERS_MAX: usize = 32;
@@ -17,6 +18,18 @@ pub(crate) enum Cell {
     Text(String),
     Number(i64),
     None,
+}
+
+impl Cell {
+    /// It as text; a moment as RFC 3339 has it.
+    pub(crate) fn text(&self, kind: Kind) -> String {
+        match (self, kind) {
+            (Self::None, _) => String::new(),
+            (Self::Text(text), _) => text.clone(),
+            (Self::Number(seconds), Kind::Time) => time(u64::try_from(*seconds).unwrap_or(0)),
+            (Self::Number(number), _) => number.to_string(),
+        }
+    }
 }
 
 /// A request for rows.
@@ -93,6 +106,28 @@ impl Resource {
         who: &str,
         request: &Request,
     ) -> Result<Rows, sql::Error> {
+        let mut rows = Vec::new();
+        let one_more = Request { limit: request.limit.saturating_add(1), ..request.clone() };
+        self.each(connection, who, &one_more, |row| {
+            rows.push(row);
+            Next::Row
+        })?;
+        let has_more = rows.len() as u64 > request.limit;
+        rows.truncate(usize::try_from(request.limit).unwrap_or(usize::MAX));
+        Ok(Rows { rows, next: has_more.then(|| request.skip.saturating_add(request.limit)) })
+    }
+
+    /// Shows `see` one after the other, until it has seen enough.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub(crate) fn each(
+        &self,
+        connection: &Connection,
+        who: &str,
+        request: &Request,
+        mut see: impl FnMut(Vec<Cell>) -> Next,
+    ) -> Result<(), sql::Error> {
         let dialect = connection.dialect();
         let words = request.words.to_ascii_lowercase();
         let mut values = vec![Value::Text(who)];
@@ -125,8 +160,7 @@ impl Resource {
             Some((index, false)) => format!("{} NULLS FIRST, {}", columns[index], self.order),
             None => self.order.to_string(),
         };
-        let limit = request.limit.min(FILE_ROWS_MAX);
-        values.push(Value::Integer(limit as i64 + 1));
+        values.push(Value::Integer(i64::try_from(request.limit).unwrap_or(i64::MAX)));
         values.push(Value::Integer(i64::try_from(request.skip).unwrap_or(i64::MAX)));
         let (columns, conditions) = (columns.join(", "), conditions.join(" AND "));
         let query = format!(
@@ -135,14 +169,10 @@ impl Resource {
             values.len() - 1,
             values.len()
         );
-        let statement = connection.statement(&query);
-        let cells = |row: &sql::Row<'_>| {
-            (0..self.columns.len()).map(|index| Ok(cell(row.value(index)?))).collect()
-        };
-        let mut rows: Vec<Vec<Cell>> = statement.query_map(values.as_slice(), cells)?;
-        let has_more = rows.len() as u64 > limit;
-        rows.truncate(limit as usize);
-        Ok(Rows { rows, next: has_more.then(|| request.skip.saturating_add(limit)) })
+        connection.statement(&query).each(values.as_slice(), |row| {
+            let cells = (0..self.columns.len()).map(|index| Ok(cell(row.value(index)?)));
+            Ok(see(cells.collect::<Result<_, sql::Error>>()?))
+        })
     }
 }
 

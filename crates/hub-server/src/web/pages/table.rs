@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use crate::api::resource::{Cell, Column, Kind, Request, Resource, Rows};
-use crate::devices::receipts::time;
 
 /// One row as a list of facts, those that are unknown left out.
 pub(super) fn facts(resource: &Resource, rows: &Rows) -> Markup {
@@ -18,7 +17,7 @@ pub(super) fn facts(resource: &Resource, rows: &Rows) -> Markup {
     }
 }
 
-/// The form that filters a list, and the way to its file.
+/// The form that filters a list, and the ways to its files.
 pub(super) fn search(resource: &Resource, request: &Request) -> Markup {
     let path = format!("/{}", resource.name);
     html! {
@@ -27,6 +26,7 @@ pub(super) fn search(resource: &Resource, request: &Request) -> Markup {
             input id="q" name="q" type="search" value=(request.words);
             button { "Filter" }
             a href=(address(resource, request, ".csv", None)) { "CSV" }
+            a href=(address(resource, request, ".json", None)) { "JSON" }
         }
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: 
 }
 
 fn revoke_button(row: &[Cell]) -> Markup {
-    let id = row.first().map_or_else(String::new, |cell| plain(cell, Kind::Number));
+    let id = row.first().map_or_else(String::new, |cell| cell.text(Kind::Number));
     html! { td { form method="post" action={ "/passes/" (id) "/revoke" } {
         button aria-label={ "Revoke pass " (id) } { "Revoke" }
     } } }
@@ -82,7 +82,7 @@ const BAD: [&str; 7] =
     ["silent", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
 
 fn data(cell: &Cell, kind: Kind) -> Markup {
-    let text = plain(cell, kind);
+    let text = cell.text(kind);
     match kind {
         Kind::Number => html! { td.number { (shown(cell, kind)) } },
         Kind::Rollout => html! { td.number { a href={ "/rollouts/" (text) } { (text) } } },
@@ -96,7 +96,7 @@ fn data(cell: &Cell, kind: Kind) -> Markup {
 
 /// A cell as people read it.
 fn shown(cell: &Cell, kind: Kind) -> String {
-    let text = plain(cell, kind);
+    let text = cell.text(kind);
     match kind {
         Kind::Number => grouped(&text),
         Kind::Time => text.replace('T', " ").trim_end_matches('Z').to_string(),
@@ -126,16 +126,6 @@ fn grouped(number: &str) -> String {
     let head = (first > 0).then(|| digits[..first].into());
     let groups: Vec<std::borrow::Cow<'_, str>> = head.into_iter().chain(threes).collect();
     format!("{sign}{}", groups.join("\u{202f}"))
-}
-
-/// A cell as text; a moment as RFC 3339 has it.
-pub(super) fn plain(cell: &Cell, kind: Kind) -> String {
-    match (cell, kind) {
-        (Cell::None, _) => String::new(),
-        (Cell::Text(text), _) => text.clone(),
-        (Cell::Number(seconds), Kind::Time) => time(u64::try_from(*seconds).unwrap_or(0)),
-        (Cell::Number(number), _) => number.to_string(),
-    }
 }
 
 /// Links to the rows before and after.
