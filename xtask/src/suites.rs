@@ -7,6 +7,7 @@ mod libc;
 mod limbo;
 mod modules;
 pub(crate) mod oci;
+mod programs;
 mod tlsfuzzer;
 mod wasi;
 
@@ -30,6 +31,7 @@ enum Suite {
     Limbo(LimboArguments),
     Modules(ModulesArguments),
     Oci(OciArguments),
+    Programs(ProgramsArguments),
     Tlsfuzzer(TlsfuzzerArguments),
     Wasi(WasiArguments),
 }
@@ -86,6 +88,20 @@ struct OciArguments {
     verbose: bool,
 }
 
+/// Run programs that others published as machines and natively, and compare what both print; cargo fetches them.
+#[derive(clap::Args)]
+struct ProgramsArguments {
+    /// Only programs whose names contain this.
+    #[arg(long, value_name = "TEXT", conflicts_with = "write")]
+    filter: Option<String>,
+    /// Run those that fit on an emulated board, too (qemu-riscv32).
+    #[arg(long)]
+    board: bool,
+    /// Write the table of what they take to docs/programs.md.
+    #[arg(long, requires = "board")]
+    write: bool,
+}
+
 /// Let tlsfuzzer's scripts for TLS 1.3 speak with `tenure tls serve`; needs Python, and packages that pip fetches.
 #[derive(clap::Args)]
 struct TlsfuzzerArguments {
@@ -115,6 +131,10 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         Suite::Limbo(arguments) => limbo::run(&arguments.from, arguments.verbose),
         Suite::Modules(arguments) => modules::run(root, &arguments.from, arguments.verbose),
         Suite::Oci(arguments) => oci::run(root, arguments.verbose),
+        Suite::Programs(arguments) => {
+            let ProgramsArguments { filter, board, write } = arguments;
+            programs::run(root, filter.as_deref(), *board, *write)
+        }
         Suite::Tlsfuzzer(arguments) => tlsfuzzer::run(root, &arguments.from, arguments.verbose),
         Suite::Wasi(arguments) => wasi::run(root, &arguments.from, arguments.verbose),
     }
