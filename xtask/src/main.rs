@@ -15,6 +15,7 @@ mod demo;
 mod digits;
 mod failure;
 mod files;
+mod first_call;
 mod fuzz;
 mod generate;
 mod interop;
@@ -59,6 +60,7 @@ enum Verb {
     Claims(claims::Arguments),
     Clauses(clauses::Arguments),
     Demo(demo::Arguments),
+    FirstCall(first_call::Arguments),
     Docs(book::Arguments),
     Test(test::Arguments),
     Generate(GenerateArguments),
@@ -107,6 +109,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Claims(arguments) => claims::run(&arguments, root),
         Verb::Clauses(arguments) => clauses::run(&arguments, root),
         Verb::Demo(arguments) => demo::run(&arguments, root),
+        Verb::FirstCall(arguments) => first_call::run(&arguments, root),
         Verb::Docs(arguments) => book::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),

@@ -192,6 +192,11 @@ pub(crate) fn ensure_languages() -> Result<()> {
     missing.iter().try_for_each(|compiler| compiler.install().map(drop))
 }
 
+/// Whether registries have the compiler of the language, as `tenure toolchain` calls it.
+pub(crate) fn is_in_a_registry(language: &str) -> bool {
+    LANGUAGES.into_iter().any(|compiler| compiler.language() == language)
+}
+
 fn has_pip() -> bool {
     process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
 }

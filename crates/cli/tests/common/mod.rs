@@ -1,6 +1,7 @@
 //! Projects in temporary folders, built by the real command, and a pretended device to run them on.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod component;
 pub(crate) mod device;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use tenure_testbed::skip_without_tool;
 
 use crate::boards::{RISCV32, device_at};
+use crate::component::{LATER, component, later_program};
 use crate::guests::weather;
 use crate::harness::{Process, User, any_address, free_ipv4_address, on};
 
@@ -61,6 +62,25 @@ fn machines_of_languages_that_fit_live_side_by_side_on_an_emulated_board() {
     let place = ["--as", "lua", "--grant", "all", "--device", &device.address];
     user.ok(&[&["install", &weather("lua")], &place[..]].concat());
     reports("lua");
+}
+
+#[test]
+fn component_of_wasi_0_3_waits_reads_and_writes_on_an_emulated_board() {
+    let user = User::new();
+    let address = free_ipv4_address();
+    let device = device_at(RISCV32, &user, "attic", &address);
+    std::fs::create_dir(user.path("later")).unwrap();
+    let description = "name = \"later\"\nversion = \"1.0.0\"\nmodule = \"later.wasm\"\n\
+                       [budget]\nmemory_bytes = 81920\nstored_bytes = 4096\n\
+                       [wasi]\nstart = false\nparameter = \"input\"\noutput = \"result\"\n";
+    std::fs::write(user.path("later/tenure.toml"), description).unwrap();
+    std::fs::write(user.path("later/later.wasm"), component(LATER, &later_program())).unwrap();
+    user.ok(&["build", "later"]);
+    let place = ["--grant", "all", "--device", &device.address];
+    user.ok(&[&["install", "later/later.tenure"], &place[..]].concat());
+    for _ in 0..2 {
+        assert_eq!(user.call(on(&device), &["later", "run", ", all"]), "first and then, all");
+    }
 }
 
 #[test]

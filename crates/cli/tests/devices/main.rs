@@ -9,6 +9,8 @@ mod clocks;
 mod coap;
 mod commands;
 mod compiled;
+#[path = "../common/component.rs"]
+mod component;
 mod database;
 mod discovery;
 mod events;
