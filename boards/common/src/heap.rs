@@ -60,6 +60,19 @@ impl Heap {
         })
     }
 
+    /// Whether so many bytes are free in one piece.
+    pub fn has_piece(&self, bytes: usize) -> bool {
+        let Ok(layout) = Layout::from_size_align(bytes, align_of::<usize>()) else { return false };
+        self.with(|parts| {
+            let place = parts.allocate(layout);
+            // SAFETY: it was just allocated so, and nobody has it.
+            place.is_some_and(|place| unsafe {
+                parts.low.deallocate(place, layout);
+                true
+            })
+        })
+    }
+
     /// A piece for a native machine, all zero, at that address if it must be there. `None` if there is no
     /// room.
     pub(crate) fn take_piece(&self, layout: Layout, at: Option<usize>) -> Option<NonNull<u8>> {

@@ -21,13 +21,15 @@ mod tests;
 const FRAME_BYTES_MAX: usize = 1232;
 /// The most frames that wait for the mesh's line, and for the service line.
 const FRAMES_WAITING_MAX: [usize; 2] = [2, 1];
-/// The most frames that are taken in before the leaf has its turn again.
-const FRAMES_PER_TURN: usize = 4;
 /// The most neighbours in the mesh of which it is remembered at which line they are.
 const NEIGHBOURS_MAX: usize = 4;
 /// How much of the heap must be free for another arrival to be taken: what becomes of one was seen to take 3 KiB. So
 /// the heap is shared by all that is limited by itself, and isn't used up though the sum of the limits is more.
 const ROOM_BYTES: usize = 4 * 1024;
+/// How much of that must be free in one piece, for the longest thing that is made of an arrival: a frame and its seals. Free
+/// memory between pieces that are used may be many short ones.
+const PIECE_BYTES: usize = 1536;
+const _: () = assert!(FRAME_BYTES_MAX < PIECE_BYTES && PIECE_BYTES < ROOM_BYTES);
 /// For how long there may be no room.
 const STARVED_MAX: Duration = Duration::from_secs(60);
 /// How often the loop comes round at least: the watchdog is to be fed.
@@ -51,6 +53,8 @@ pub struct LeafBoard<F, P, C, E, W> {
     pub console: W,
     /// Asks how much of the heap is used.
     pub heap: fn() -> HeapUse,
+    /// Asks whether the heap has so many bytes free in one piece.
+    pub has_piece: fn(usize) -> bool,
 }
 
 /// The chip's two lines.
@@ -95,6 +99,7 @@ pub struct LeafDevice<F, P: Port, C, E, W> {
     entropy: E,
     console: W,
     heap: fn() -> HeapUse,
+    has_piece: fn(usize) -> bool,
     /// Since when there is no room for arrivals, if there is none.
     starved_since: Option<Instant>,
     datagram: Vec<u8>,
@@ -108,8 +113,17 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     // Inlined, its temporaries would lie on the stack for good.
     #[inline(never)]
     pub fn start(board: LeafBoard<F, P, C, E, W>) -> Result<Self, StartError> {
-        let LeafBoard { mut settings, store, mesh, service, clock, mut entropy, console, heap } =
-            board;
+        let LeafBoard {
+            mut settings,
+            store,
+            mesh,
+            service,
+            clock,
+            mut entropy,
+            console,
+            heap,
+            has_piece,
+        } = board;
         let LeafSettings { name, owner } = LeafSettings::read(&mut settings)?;
         let config = LeafConfig { name, owner, heap: Some(heap) };
         let mut moment =
@@ -126,6 +140,7 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
             entropy,
             console,
             heap,
+            has_piece,
             starved_since: None,
             datagram: vec![0; FRAME_BYTES_MAX],
         })
@@ -162,23 +177,10 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     /// long the board may sleep unless something comes.
     #[inline(never)]
     pub fn turn(&mut self) -> Duration {
-        for _ in 0..FRAMES_PER_TURN {
-            let now = self.clock.now();
-            if let Some(stack) = self.leaf.mesh().filter(|_| has_room(self.heap)) {
-                // A line never breaks for good: what it can't do now it is asked again.
-                let _ = self
-                    .mesh
-                    .receive(now, 1, |frame, signal_dbm| stack.receive(now, frame, signal_dbm));
-            }
-        }
-        for _ in 0..FRAMES_PER_TURN {
-            if !has_room(self.heap) {
-                break;
-            }
-            let line = &mut self.mesh.link_mut().service;
-            let Ok(Some((length, ()))) = line.receive(&mut self.datagram) else { break };
-            self.take_from_service(length);
-        }
+        // The leaf has its turn after each arrival: what becomes of one takes the room that it was let in for.
+        self.take_from_mesh();
+        self.leaf.poll(&mut moment(&self.clock, &mut self.entropy));
+        self.take_from_service();
         let wake = self.leaf.poll(&mut moment(&self.clock, &mut self.entropy));
         let now = self.clock.now();
         self.look_at_heap(now);
@@ -209,7 +211,7 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     }
 
     fn look_at_heap(&mut self, now: Instant) {
-        if has_room(self.heap) {
+        if self.has_room() {
             self.starved_since = None;
         } else if self.starved_since.is_none() {
             self.starved_since = Some(now);
@@ -228,9 +230,25 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
         self.starved_since.is_some_and(|since| self.clock.now().since(since) >= STARVED_MAX)
     }
 
-    /// Takes what came over the service line: a frame of the mesh, as its seal shows, or else a datagram of
+    /// Takes a frame from the mesh's line, if one has come.
+    fn take_from_mesh(&mut self) {
+        let (now, has_room) = (self.clock.now(), self.has_room());
+        if let Some(stack) = self.leaf.mesh().filter(|_| has_room) {
+            // A line never breaks for good: what it can't do now it is asked again.
+            let _ = self
+                .mesh
+                .receive(now, 1, |frame, signal_dbm| stack.receive(now, frame, signal_dbm));
+        }
+    }
+
+    /// Takes what came over the service line, if something has: a frame of the mesh, as its seal shows, or else a datagram of
     /// whoever sits there.
-    fn take_from_service(&mut self, length: usize) {
+    fn take_from_service(&mut self) {
+        if !self.has_room() {
+            return;
+        }
+        let line = &mut self.mesh.link_mut().service;
+        let Ok(Some((length, ()))) = line.receive(&mut self.datagram) else { return };
         let (now, bytes) = (self.clock.now(), &self.datagram[..length]);
         let is_frame = self.leaf.mesh().is_some_and(|stack| {
             let taken = stack.receive(now, bytes, None);
@@ -240,13 +258,13 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
             self.leaf.receive(&mut moment(&self.clock, &mut self.entropy), bytes);
         }
     }
-}
 
-/// Whether the heap has room for what becomes of an arrival. What there is none for stays in its line's queue,
-/// and what finds no room there is lost, as on any line.
-fn has_room(heap: fn() -> HeapUse) -> bool {
-    let HeapUse { used_bytes, total_bytes, .. } = heap();
-    total_bytes.saturating_sub(used_bytes) >= ROOM_BYTES
+    /// Whether the heap has room for what becomes of an arrival. What there is none for stays in its line's queue,
+    /// and what finds no room there is lost, as on any line.
+    fn has_room(&self) -> bool {
+        let HeapUse { used_bytes, total_bytes, .. } = (self.heap)();
+        total_bytes.saturating_sub(used_bytes) >= ROOM_BYTES && (self.has_piece)(PIECE_BYTES)
+    }
 }
 
 fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {

@@ -60,6 +60,7 @@ fn run() -> Result<Infallible, StartError> {
         entropy: HostEntropy,
         console: Console,
         heap: start::heap_usage,
+        has_piece: start::heap_has_piece,
     })?;
     device.offer(1, "thermostat", Box::new(Thermostat))?;
     device.announce();

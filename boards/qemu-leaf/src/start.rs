@@ -59,6 +59,11 @@ pub(crate) fn heap_usage() -> HeapUse {
     HEAP.usage()
 }
 
+/// Whether the heap has so many bytes free in one piece.
+pub(crate) fn heap_has_piece(bytes: usize) -> bool {
+    HEAP.has_piece(bytes)
+}
+
 /// Ends the device: a new start wouldn't help.
 pub(crate) fn fault() -> ! {
     semihosting::process::exit(STATUS_FAULT)

@@ -35,7 +35,8 @@ pub trait Port {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, LinkError>;
 }
 
-/// A serial line that never blocks. Its memory is taken once: for a frame that is coming, and for what waits to be sent.
+/// A serial line that never blocks. Memory for a frame that is coming is taken once; for what waits to be sent, as much as that
+/// takes, for as long.
 #[derive(Debug)]
 pub struct SerialLine<P> {
     port: P,
@@ -65,8 +66,7 @@ impl<P: Port> SerialLine<P> {
             // Not in the line itself, which lies on the stack where a small device starts.
             part: vec![0; PART_BYTES],
             ahead: 0..0,
-            // As much as it may hold, and no more: it would grow by doubling.
-            waiting: Vec::with_capacity(waiting_bytes_max),
+            waiting: Vec::new(),
             sent: 0,
             damaged: 0,
         }
@@ -98,7 +98,8 @@ impl<P: Port> SerialLine<P> {
                 taken => self.sent += taken,
             }
         }
-        self.waiting.clear();
+        // Gives its memory back, too: a small device has none to spare for a line that is silent.
+        self.waiting = Vec::new();
         self.sent = 0;
         Ok(())
     }
@@ -135,11 +136,14 @@ impl<P: Port> Link for SerialLine<P> {
         }
         self.flush()?;
         let left = self.waiting.len() - self.sent;
-        if left + line_bytes_max(datagram.len()) > self.waiting_bytes_max {
+        let bytes = line_bytes_max(datagram.len());
+        if left + bytes > self.waiting_bytes_max {
             return Err(LinkError::Busy);
         }
         self.waiting.drain(..self.sent);
         self.sent = 0;
+        // No more than that: it would grow by doubling.
+        self.waiting.try_reserve_exact(bytes).map_err(|_| LinkError::Busy)?;
         frame_for_serial(datagram, &mut self.waiting);
         self.flush()
     }

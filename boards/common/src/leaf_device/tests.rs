@@ -49,6 +49,7 @@ impl Clock for Watch {
 
 const HEAP_BYTES: usize = 36_000;
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static LONGEST_PIECE_BYTES: AtomicUsize = AtomicUsize::new(HEAP_BYTES);
 
 fn heap() -> HeapUse {
     let used_bytes = USED_BYTES.load(Ordering::Relaxed);
@@ -104,6 +105,7 @@ fn arrivals_without_room_are_left_and_taken_again_once_there_is_room() {
         entropy: Sequence(1),
         console: String::new(),
         heap,
+        has_piece: |bytes| bytes <= LONGEST_PIECE_BYTES.load(Ordering::Relaxed),
     };
     let mut device = LeafDevice::start(board).unwrap();
     assert!(is_answered(&mut device, &service, &clock));
@@ -115,6 +117,10 @@ fn arrivals_without_room_are_left_and_taken_again_once_there_is_room() {
     USED_BYTES.fetch_sub(1, Ordering::Relaxed);
     assert!(is_answered(&mut device, &service, &clock));
     assert!(service.arriving.borrow().is_empty());
+    LONGEST_PIECE_BYTES.store(PIECE_BYTES - 1, Ordering::Relaxed);
+    assert!(!is_answered(&mut device, &service, &clock), "what it has is in small pieces");
+    LONGEST_PIECE_BYTES.store(PIECE_BYTES, Ordering::Relaxed);
+    assert!(is_answered(&mut device, &service, &clock));
 
     USED_BYTES.store(HEAP_BYTES, Ordering::Relaxed);
     device.turn();
