@@ -80,7 +80,11 @@ fn take_and_give_back(steps: u32) -> (u32, u32) {
         let layout = Layout::from_size_align(1 + draw(600), 1 << draw(7)).expect("a layout");
         match draw(4) {
             0 if pieces.len() < HELD_MAX as usize => {
+                let has_piece = HEAP.has_piece(layout.size());
                 let piece = Piece::take(layout, step as u8);
+                if layout.align() <= align_of::<usize>() {
+                    assert_eq!(piece.is_some(), has_piece, "what is said to be free can be had");
+                }
                 pieces_taken += u32::from(piece.is_some());
                 pieces.extend(piece);
             }
