@@ -112,7 +112,7 @@ fn check(program: &Program, native: &[u8], output: &[u8]) -> Result<()> {
     }
 }
 
-/// What is said of a program as soon as it has been run.
+/// The line that is said of a program as soon as it has been run.
 fn line(program: &Program, outcome: &Outcome) -> String {
     let name = &program.name;
     let error: &str = match outcome {

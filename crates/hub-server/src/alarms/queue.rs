@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::sha256;
 use tenure_wire::Name;
 
-use super::rules::Rules;
 use crate::devices::receipts::time;
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
@@ -222,6 +221,15 @@ pub(super) fn due(connection: &Connection, unix_s: u64) -> Result<Vec<Waiting>, 
     })
 }
 
+/// Whom messages go to, as the operator's file says now.
+pub(super) trait Receivers {
+    /// Whether the file names this receiver.
+    fn knows(&self, name: &str) -> bool;
+
+    /// Whom the rule of this name tells.
+    fn told_by(&self, rule: &str) -> &[Name];
+}
+
 /// Keeps messages from being sent by others while they are sent, also by another process or after a kill. Those for receivers
 /// that aren't in the file any more are dropped, and those for whomever a rule tells are put into the queues of these.
 ///
@@ -230,20 +238,18 @@ pub(super) fn due(connection: &Connection, unix_s: u64) -> Result<Vec<Waiting>, 
 pub(super) fn claim(
     connection: &Connection,
     due: &[Waiting],
-    rules: &Rules,
+    receivers: &impl Receivers,
     unix_s: u64,
 ) -> Result<(), sql::Error> {
     for waiting in due {
         let Waiting { row, target, message, owner, body, .. } = waiting;
         if target == WHOM_THE_RULE_TELLS {
             delete(connection, *row)?;
-            let rule = Told::read(body).map(|told| told.data.rule);
-            let rule =
-                rule.and_then(|name| rules.rules.iter().find(|rule| rule.name.as_str() == name));
-            for target in rule.into_iter().flat_map(|rule| &rule.tell) {
+            let Some(told) = Told::read(body) else { continue };
+            for target in receivers.told_by(&told.data.rule) {
                 insert(connection, (target.as_str(), owner, body), unix_s)?;
             }
-        } else if rules.tells(target) {
+        } else if receivers.knows(target) {
             let update = "UPDATE webhooks SET next_unix_s = ?2 WHERE id = ?1";
             connection.statement(update).execute([*row, seconds(unix_s) + CLAIMED_S])?;
         } else {

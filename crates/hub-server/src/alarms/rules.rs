@@ -7,6 +7,7 @@ use std::str::FromStr;
 use tenure_wire::{Label, Name};
 
 use super::mails::Email;
+use super::queue::Receivers;
 use super::webhooks::Webhook;
 use crate::devices::reports::FAULTS_KEPT_MAX;
 
@@ -45,6 +46,17 @@ impl Rules {
         let webhooks = self.webhooks.iter().map(|webhook| &webhook.name);
         let mut names = webhooks.chain(self.emails.iter().map(|email| &email.name));
         names.any(|known| known.as_str() == name)
+    }
+}
+
+impl Receivers for Rules {
+    fn knows(&self, name: &str) -> bool {
+        self.tells(name)
+    }
+
+    fn told_by(&self, rule: &str) -> &[Name] {
+        let named = self.rules.iter().find(|known| known.name.as_str() == rule);
+        named.map(|rule| rule.tell.as_slice()).unwrap_or_default()
     }
 }
 

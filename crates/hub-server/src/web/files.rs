@@ -23,7 +23,7 @@ use crate::api::resource::{Cell, Request, Resource};
 use crate::store::sql::{self, Connection, Next};
 use crate::web::answers::{csv_line, problem};
 use crate::web::extract::Parameters;
-use crate::web::state::{HubState, unavailable};
+use crate::web::state::{HubState, Reading, unavailable};
 
 /// The rows that are read at once from a database on a server, which waits for no client.
 const PAGE_ROWS: u64 = 4_000;
@@ -140,7 +140,7 @@ fn body(first: Bytes, frames: Receiver<Frame>) -> Body {
 }
 
 /// The rows of a file on their way.
-pub(crate) struct Feed {
+struct Feed {
     resource: &'static Resource,
     who: String,
     request: Request,
@@ -150,12 +150,10 @@ pub(crate) struct Feed {
     out: Out,
 }
 
-impl Feed {
-    /// Reads row after row, in one transaction, and sends them; ends early if nobody takes them. It blocks.
-    ///
-    /// # Errors
-    /// The database fails. Once something was sent, it fails for good.
-    pub(crate) fn run(&mut self, connection: &Connection) -> Result<(), sql::Error> {
+impl Reading for Feed {
+    /// Reads row after row, in one transaction, and sends them; ends early if nobody takes them. Once something was sent, it
+    /// fails for good.
+    fn run(&mut self, connection: &Connection) -> Result<(), sql::Error> {
         if self.out.has_sent {
             // A second try would send the first rows once more.
             return Err(sql::Error::Failed);
@@ -191,7 +189,7 @@ impl Feed {
     }
 
     /// Says why there is no more of it, to a client that has taken all so far; any other finds no end.
-    pub(crate) fn fail(&self, reason: &str) {
+    fn fail(&self, reason: &str) {
         let _ = self.out.sender.try_send(Frame::Failed(reason.into()));
     }
 }

@@ -9,11 +9,11 @@ use tenure_package::Tariff;
 
 use crate::running::Running;
 use crate::running::live_logs::LiveLogs;
+use crate::store::sql::{self, Connection};
 use crate::store::{Database, DatabaseError};
 use crate::web::Pages;
 use crate::web::bodies::Bodies;
 use crate::web::figures::Figures;
-use crate::web::files::Feed;
 
 /// The database connections that are kept for the next requests.
 const IDLE_MAX: usize = 4;
@@ -112,20 +112,19 @@ impl HubState {
         }
     }
 
-    /// Reads the rows of `feed` on a thread that may wait for its client. It counts in no figure of the database, as the
-    /// client's time is in it.
-    pub(super) async fn read_long(&self, mut feed: Feed) {
+    /// Reads on a thread that may wait for a client. It counts in no figure of the database, as the client's time is in it.
+    pub(super) async fn read_long(&self, mut reading: impl Reading) {
         let state = self.clone();
         let read = move || {
             let done = state.database().and_then(|mut database| {
-                database.look(|connection| feed.run(connection))?;
+                database.look(|connection| reading.run(connection))?;
                 Ok(database)
             });
             match done {
                 Ok(database) => state.keep(database),
                 Err(error) => {
                     tracing::error!(reason = %error, "can't send a list to its end");
-                    feed.fail(&error.to_string());
+                    reading.fail(&error.to_string());
                 }
             }
         };
@@ -145,6 +144,18 @@ impl HubState {
             idle.push(database);
         }
     }
+}
+
+/// A reading of the database that goes on while a client takes what was read.
+pub(super) trait Reading: Send + 'static {
+    /// Reads, in one transaction. It blocks.
+    ///
+    /// # Errors
+    /// The database fails.
+    fn run(&mut self, connection: &Connection) -> Result<(), sql::Error>;
+
+    /// Says why there is no more, to a client that has taken all so far; any other finds no end.
+    fn fail(&self, reason: &str);
 }
 
 /// The answer that says that the hub can't answer now, and why.
