@@ -290,7 +290,7 @@ fn events_without_a_broker_wait_over_a_kill_and_come_once_and_in_order() {
     let queued = || -> rusqlite::Result<Vec<String>> {
         let file = rusqlite::Connection::open(user.path("attic/bridge.db"))?;
         let mut rows = file.prepare("SELECT topic, payload FROM outgoing ORDER BY number")?;
-        let message = |row: &rusqlite::Row| {
+        let message = |row: &rusqlite::Row<'_>| {
             let (topic, payload): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
             Ok(format!("{topic} {}", String::from_utf8_lossy(&payload)))
         };
