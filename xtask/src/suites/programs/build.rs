@@ -14,8 +14,10 @@ use serde::Deserialize;
 
 use super::table::{Program, Source, package_and_path};
 use crate::process;
-use crate::toolchain::{self, WASI_TARGET};
+use crate::toolchain;
 
+/// The target of Rust that programs are compiled for.
+const WASI_TARGET: &str = toolchain::WASI_TARGETS[0];
 /// The name of the target in Debian's wasi-libc.
 const WASI_OF_CLANG: &str = "--target=wasm32-wasi";
 /// A header of wasi-libc, by which it is known to be here.
