@@ -136,7 +136,8 @@ fn body(first: Bytes, frames: Receiver<Frame>) -> Body {
             None => broken("the list breaks off".into()),
         }
     });
-    Body::from_stream(stream::iter([Ok(first)]).chain(rest))
+    // A compressor asks once more behind the end.
+    Body::from_stream(stream::iter([Ok(first)]).chain(rest).fuse())
 }
 
 /// The rows of a file on their way.
