@@ -5,14 +5,16 @@
 //! isn't in the figures. The clock of sessions is a counter, so that no bound on the pace of handshakes is in them either.
 //! Pages are asked for over loopback, one at a time.
 
+mod both;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant as Stopwatch, UNIX_EPOCH};
+use std::time::{Duration, Instant as Stopwatch};
 
 use tenure_bench_report::{Program, Row, Rows};
-use tenure_crypto::{Seed, SigningKey, machine_id};
+use tenure_crypto::{Seed, machine_id};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{Sequence, socket_at};
 use tenure_hal::{Instant, UnixTime};
@@ -21,17 +23,16 @@ use tenure_hub_server::{Database, Location, Pages, Server, Visitors, serve, sign
 use tenure_pages::{Entry, NoPage, Visits};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
 use tenure_testbed::Cluster;
-use tenure_wire::control::RoomStatus;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Scope, function};
-use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
-use tenure_wire::{Address, Digest, Epoch, PublicKey, Target};
+use tenure_wire::report::Reported;
+use tenure_wire::{Address, Epoch, PublicKey, Target};
+
+use both::{MACHINES, owner, report, seed, unix_s};
 
 const HUB: Address = Address::Udp(socket_at(0));
 /// The key by which a command speaks to the hub.
 const SESSION: PublicKey = PublicKey([4; 32]);
-/// The machines of a device.
-const MACHINES: [&str; 2] = ["thermostat", "counter"];
 /// The most devices whose reports are timed, and how many of them report between two commits.
 const SAMPLE_MAX: u32 = 1_000;
 const BATCH: usize = 32;
@@ -104,20 +105,6 @@ fn row(count: u32, engine: &str, metric: &str, unit: &'static str, value: f64) -
     }
 }
 
-fn owner() -> SigningKey {
-    SigningKey::from_bytes(&[1; 32])
-}
-
-fn unix_s() -> u64 {
-    UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
-}
-
-fn seed(number: u32) -> Seed {
-    let mut bytes = [9; 32];
-    bytes[..4].copy_from_slice(&number.to_le_bytes());
-    Seed::from_bytes(&bytes)
-}
-
 fn address(number: u32) -> Address {
     Address::Udp(socket_at(number + 1))
 }
@@ -163,49 +150,9 @@ fn listed(number: u32) -> Result<(Kept, DeviceRecord), String> {
     Ok((Kept { record: signed, seen_at: address(number) }, record))
 }
 
-/// The report number `number` of a device.
-fn report(number: u64) -> Result<Vec<u8>, String> {
-    let room = RoomStatus {
-        memory_bytes_promised: 180_000,
-        memory_bytes_max: 4_194_304,
-        store_bytes_used: 200_000,
-        store_bytes_max: 310_000,
-        code_bytes_used: 41_000,
-        code_bytes_max: 1_048_576,
-        store_erases: 120,
-    };
-    let machine = |name: &&str| {
-        Some(MachineReport {
-            name: name.parse().ok()?,
-            package: Digest([5; 32]),
-            version: "1.0.0".parse().ok()?,
-            state: "idle".into(),
-            repute: "good".into(),
-            queue_length: 0,
-            tasks_done: number,
-            fuel_used: 1_300 * number,
-            waited_max_us: 240,
-            memory_bytes: 65_536,
-            memory_bytes_max: 131_072,
-            stored_bytes: 512,
-            metrics: vec![("temperature".parse().ok()?, 21)],
-        })
-    };
-    let report = Report {
-        boot: 4,
-        number,
-        device: DeviceReport {
-            version: "0.1.0".into(),
-            uptime_s: 60 * number,
-            room,
-            heap: None,
-            neighbours: Some(2),
-        },
-        machines: MACHINES.iter().filter_map(machine).collect(),
-        faults: Vec::new(),
-        faults_lost: 0,
-    };
-    postcard::to_allocvec(&report).map_err(|error| error.to_string())
+/// The report number `number` of a device, as it is handed in.
+fn encoded(number: u64) -> Result<Vec<u8>, String> {
+    postcard::to_allocvec(&report(number)).map_err(|error| error.to_string())
 }
 
 fn measure(count: u32, records: &Records, rows: &mut Rows) -> Result<(), String> {
@@ -343,7 +290,7 @@ impl Load {
         for (device, endpoint) in &mut *batch {
             let call = OutgoingCall {
                 function: function::REPORT.into(),
-                parameter: Some(report(number)?),
+                parameter: Some(encoded(number)?),
                 deadline: self.now + Duration::from_secs(60),
                 attempts: 20,
             };
@@ -453,7 +400,7 @@ fn measure_day(rows: &mut Rows) -> Result<(), String> {
         (0..DAY_DEVICES).map(|number| seed(number).device_secret().public_key()).collect();
     let before = bytes_of(&path)?;
     for minute in 0..DAY_MINUTES {
-        let (unix_s, parameter) = (began_unix_s + minute * 60, report(minute + 1)?);
+        let (unix_s, parameter) = (began_unix_s + minute * 60, encoded(minute + 1)?);
         for peer in &keys {
             let call = ServiceCall {
                 peer,

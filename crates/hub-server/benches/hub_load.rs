@@ -5,6 +5,7 @@
 //! their usual pace, and at last they ask as fast as they are answered. What a device computes isn't in the hub's figures; it
 //! takes its part of the same processors, though.
 
+mod both;
 #[path = "hub_load/device.rs"]
 mod device;
 #[path = "hub_load/processes.rs"]

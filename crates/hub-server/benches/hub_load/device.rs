@@ -1,7 +1,7 @@
 //! A simulated device: keys, an endpoint and a socket of its own, and what devices ask of their hub.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::{Duration, Instant as Stopwatch, UNIX_EPOCH};
+use std::time::{Duration, Instant as Stopwatch};
 
 use tenure_crypto::{Seed, SigningKey, machine_id, sha256};
 use tenure_directory::{enrol, seal};
@@ -9,10 +9,9 @@ use tenure_hal::Instant;
 use tenure_hal::simulated::Random;
 use tenure_package::Receipt;
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
-use tenure_wire::control::RoomStatus;
 use tenure_wire::directory::{DeviceRecord, Enrolment, Registered, function as directory};
 use tenure_wire::hub::{Answer, Receipts, Taken, function};
-use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
+use tenure_wire::report::Reported;
 use tenure_wire::rollout::{Work, WorkQuery};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Address, Digest, MachineId, PublicKey};
@@ -20,10 +19,10 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::HubAt;
+use super::both::{MACHINES, owner, report, seed, unix_s};
 
-/// The life of a record, and the machines of a device.
+/// The life of a record, in seconds.
 const RECORD_S: u64 = 60;
-const MACHINES: [&str; 2] = ["thermostat", "counter"];
 /// How long an answer may take, and how often is asked for it.
 const ANSWER: Duration = Duration::from_secs(30);
 const ATTEMPTS: u8 = 12;
@@ -89,20 +88,9 @@ pub(crate) struct Device {
     datagram: Vec<u8>,
 }
 
-/// The owner of all of them.
-pub(crate) fn owner() -> SigningKey {
-    SigningKey::from_bytes(&[1; 32])
-}
-
-fn unix_s() -> u64 {
-    UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
-}
-
 impl Device {
     pub(crate) fn new(index: u32, hub: HubAt) -> Result<Self, String> {
-        let mut bytes = [9; 32];
-        bytes[..4].copy_from_slice(&index.to_le_bytes());
-        let seed = Seed::from_bytes(&bytes);
+        let seed = seed(index);
         let began = Stopwatch::now();
         let mut entropy = Random::new(u64::from(index));
         let config = tenure_rpc::Config::default();
@@ -293,49 +281,6 @@ fn record(index: u32, seed: &Seed) -> Result<DeviceRecord, String> {
         machines: MACHINES.iter().enumerate().filter_map(machine).collect(),
         succession: None,
     })
-}
-
-fn report(number: u64) -> Report {
-    let room = RoomStatus {
-        memory_bytes_promised: 180_000,
-        memory_bytes_max: 4_194_304,
-        store_bytes_used: 200_000,
-        store_bytes_max: 310_000,
-        code_bytes_used: 41_000,
-        code_bytes_max: 1_048_576,
-        store_erases: 120,
-    };
-    let machine = |name: &&str| {
-        Some(MachineReport {
-            name: name.parse().ok()?,
-            package: Digest([5; 32]),
-            version: "1.0.0".parse().ok()?,
-            state: "idle".into(),
-            repute: "good".into(),
-            queue_length: 0,
-            tasks_done: number,
-            fuel_used: 1_300 * number,
-            waited_max_us: 240,
-            memory_bytes: 65_536,
-            memory_bytes_max: 131_072,
-            stored_bytes: 512,
-            metrics: vec![("temperature".parse().ok()?, 21)],
-        })
-    };
-    Report {
-        boot: 4,
-        number,
-        device: DeviceReport {
-            version: "0.1.0".into(),
-            uptime_s: 60 * number,
-            room,
-            heap: None,
-            neighbours: Some(2),
-        },
-        machines: MACHINES.iter().filter_map(machine).collect(),
-        faults: Vec::new(),
-        faults_lost: 0,
-    }
 }
 
 /// The address that an event of a hub's names.

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tenure_testbed::Cluster;
 
 use super::HubAt;
-use super::device::{hub_at, owner};
+use super::both::owner;
+use super::device::hub_at;
 
 /// A process's clock has so many ticks a second: `USER_HZ`, which is 100 wherever Linux runs.
 const TICKS_PER_S: u64 = 100;
