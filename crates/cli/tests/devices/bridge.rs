@@ -87,9 +87,10 @@ impl Mosquitto {
         Self::start(&user.path(""), &free_ipv4_address(), "allow_anonymous true")
     }
 
-    /// Waits until a client's subscription is acknowledged: a message that comes before is for nobody.
-    fn wait_until_subscribed(&self) {
-        self.wait_for_log("Sending SUBACK to");
+    /// Waits until the subscription of this device is acknowledged: a message that comes before is for nobody. A device's name is
+    /// its client's; the log has the tests' own clients, too.
+    fn wait_until_subscribed(&self, device: &str) {
+        self.wait_for_log(&format!("Sending SUBACK to {device}"));
     }
 
     /// Publishes by the broker's own client.
@@ -402,7 +403,7 @@ fn broker_over_tls_is_judged_and_asks_for_a_certificate_of_the_device() {
     bridge(&user, &url, &format!("ca = [\"ca.pem\"]\n{own}{LAMP}"));
     let mut device = device(&user);
     device.wait_for_log("attic", &format!("bridge: connected to {url}"));
-    broker.wait_until_subscribed();
+    broker.wait_until_subscribed("attic");
     broker.publish("home/lamp/set", "on");
     broker.wait_until_kept("home/lamp", "home/lamp on");
 }
@@ -472,6 +473,7 @@ fn messages_of_a_shared_subscription_come_to_one_device_each() {
     let start = |name: &str| {
         let mut device = Process::start(command(&user, name, &[]));
         device.wait_for_log(name, "bridge: connected");
+        broker.wait_until_subscribed(name);
         device
     };
     let devices = [start("attic"), start("cellar")];
@@ -502,7 +504,7 @@ fn run_with_a_bridge_is_recorded_and_repeated_without_a_broker() {
     let more = ["--peripherals", "peripherals.toml", "--record", "tape"];
     let mut device = Process::start(command(&user, "attic", &more));
     device.wait_for_log("attic", "bridge: connected");
-    broker.wait_until_subscribed();
+    broker.wait_until_subscribed("attic");
     broker.publish("home/lamp/set", "on");
     broker.wait_until_kept("home/lamp", "home/lamp on");
     assert_eq!(device.interrupt().code(), Some(0));
