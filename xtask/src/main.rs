@@ -18,6 +18,7 @@ mod files;
 mod first_call;
 mod fuzz;
 mod generate;
+mod image;
 mod interop;
 mod link;
 mod measure;
@@ -66,6 +67,7 @@ enum Verb {
     Generate(GenerateArguments),
     Bench(bench::Arguments),
     Board(Box<board::Arguments>),
+    Image(image::Arguments),
     Interop(interop::Arguments),
     Link(link::Arguments),
     Size(size::Arguments),
@@ -114,6 +116,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
         Verb::Board(arguments) => board::run(&arguments, root),
+        Verb::Image(arguments) => image::run(&arguments, root),
         Verb::Interop(arguments) => interop::run(&arguments, root),
         Verb::Link(arguments) => link::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),

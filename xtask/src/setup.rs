@@ -15,8 +15,8 @@ use anyhow::{Result, bail};
 
 use self::registry_tools::RegistryTool;
 use crate::toolchain::{
-    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASI_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
-    nightly_cargo,
+    self, BARE_METAL_TARGETS, CIPHER_TARGETS, STATIC_TARGET, WASI_TARGETS, WASM_TARGET,
+    WITHOUT_ATOMICS_TARGET, nightly_cargo,
 };
 use crate::{c_compiler, paint, process};
 
@@ -36,6 +36,10 @@ pub(crate) enum Need {
     Wasi,
     /// A Rust that builds for microcontrollers.
     BareMetal,
+    /// A Rust that builds static programs, where rustup is: nobody else has its standard library.
+    StaticTarget,
+    /// A C compiler for static programs.
+    Musl,
     /// A clang that builds guests.
     Clang,
     /// The standard libraries of C and C++ for guests.
@@ -91,7 +95,7 @@ const CLIENTS: [(&str, &str); 5] = [
 ];
 
 /// The programs of [`Need::Servers`].
-const SERVERS: [&str; 1] = ["nginx"];
+const SERVERS: [&str; 2] = ["nginx", "caddy"];
 
 /// The programs of [`Need::Broker`].
 const BROKER: [&str; 3] = ["mosquitto", "mosquitto_pub", "mosquitto_sub"];
@@ -125,6 +129,9 @@ pub(crate) const TESTS: [Need; 14] = [
     Need::Valgrind,
 ];
 
+/// The needs of the hub's image.
+pub(crate) const IMAGE: [Need; 2] = [Need::StaticTarget, Need::Musl];
+
 /// The needs of the tests that run without the slow checks: guests, and emulated boards.
 pub(crate) const QUICK_TESTS: [Need; 13] = [
     Need::Lints,
@@ -144,6 +151,7 @@ pub(crate) const QUICK_TESTS: [Need; 13] = [
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
     ensure(&TESTS)?;
+    ensure(&IMAGE)?;
     ensure_languages()?;
     println!("Nothing is missing.");
     Ok(())
@@ -222,6 +230,10 @@ impl Need {
                 process::find_program("rustup").is_none()
                     || WASI_TARGETS.into_iter().all(toolchain::active_has)
             }
+            Need::StaticTarget => {
+                process::find_program("rustup").is_none() || toolchain::active_has(STATIC_TARGET)
+            }
+            Need::Musl => process::find_program("musl-gcc").is_some(),
             Need::BareMetal => {
                 let further = CIPHER_TARGETS.iter().chain([&WITHOUT_ATOMICS_TARGET]);
                 let mut targets = BARE_METAL_TARGETS.iter().chain(further);
@@ -278,6 +290,8 @@ impl Need {
                 "the Rust targets for microcontrollers (RV32, RV64, ARMv6-M, ARMv7-M, AArch64), \
                  which prove that the core needs no operating system"
             }
+            Need::StaticTarget => "the Rust target for musl, which builds static programs",
+            Need::Musl => "musl-gcc, which compiles C for static programs",
             Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
             Need::GuestLibraries => {
                 "the standard libraries of C and C++ for WebAssembly (wasi-libc, libc++)"
@@ -297,7 +311,9 @@ impl Need {
                 "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests, and \
                  faketime, which shows them wrong clocks"
             }
-            Need::Servers => "nginx and aiosmtpd, which our clients speak with in tests",
+            Need::Servers => {
+                "nginx, Caddy and aiosmtpd, which our clients speak with in tests, or hubs are behind"
+            }
             Need::Broker => "Mosquitto with its clients, a broker of MQTT",
             Need::Postgres => "PostgreSQL 15 or later, on which hubs of tests keep their databases",
             Need::OpenSsl => "openssl, which makes certificates",
@@ -317,13 +333,15 @@ impl Need {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
             Need::Wasi => Some([&["target", "add"][..], &WASI_TARGETS].concat()),
+            Need::StaticTarget => Some(vec!["target", "add", STATIC_TARGET]),
             Need::BareMetal => {
                 let further = [WITHOUT_ATOMICS_TARGET];
                 let add = ["target", "add"];
                 Some([&add, &BARE_METAL_TARGETS[..], &CIPHER_TARGETS, &further].concat())
             }
             Need::Miri => Some(NIGHTLY_WITH_MIRI.to_vec()),
-            Need::Clang
+            Need::Musl
+            | Need::Clang
             | Need::GuestLibraries
             | Need::CPlusPlus
             | Need::Emulators

@@ -27,6 +27,14 @@ pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 /// The targets of programs for WASI written in Rust, modules and components, whose standard library rustup alone has.
 pub(crate) const WASI_TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasip2"];
 
+/// The target of programs that run where nothing else is: this machine's processor, and musl in the place of the system's C
+/// library.
+pub(crate) const STATIC_TARGET: &str = if cfg!(target_arch = "aarch64") {
+    "aarch64-unknown-linux-musl"
+} else {
+    "x86_64-unknown-linux-musl"
+};
+
 /// A Rust toolchain that can build for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {

@@ -1,8 +1,9 @@
 //! A file that behaves as NOR flash: an image of the device, byte for byte.
 //!
 //! Invariants:
-//! - What the file holds is also in memory, so reading costs no system call and the flash is
-//!   mapped. Only the holder of the file's lock writes it, so the two don't come apart.
+//! - The file is mapped, so that reading costs no system call, and memory only for the pages that are read. It is written by
+//!   system calls, which say what failed. Only the holder of the file's lock writes it; who cuts it short all the same ends
+//!   the process (`SIGBUS`), as whoever takes the flash out of a device does.
 //! - When a write returns, the file has the bytes: killing the process loses nothing. With
 //!   [`Durability::PowerLoss`] they have reached the disk as well.
 //! - When a write fails, the flash refuses everything until it is opened anew: the system doesn't
@@ -14,13 +15,17 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use memmap2::Mmap;
 use tenure_hal::{Flash, FlashError, FlashGeometry};
 
 mod error;
+#[allow(unsafe_code)] // a file that is mapped, which nobody else may change
+mod map;
 #[cfg(test)]
 mod tests;
 
 pub use error::{OpenError, OpenProblem, SplitError};
+use map::map;
 
 /// The size of an erasable sector, as most NOR flashes have it.
 pub const SECTOR_BYTES: u32 = 4096;
@@ -49,7 +54,7 @@ pub struct FileFlash {
     durability: Durability,
     /// Where this flash begins in the file, in bytes: not 0 in a part of one.
     base: u64,
-    contents: Vec<u8>,
+    contents: Mmap,
     /// Set when a write failed: what the disk will have in the end is unknown from then on.
     failed: bool,
 }
@@ -93,8 +98,7 @@ impl FileFlash {
         if bytes == 0 || bytes > u64::from(u32::MAX) || !bytes.is_multiple_of(SECTOR_BYTES.into()) {
             return Err(OpenProblem::BadSize { bytes });
         }
-        let mut contents = vec![0; bytes as usize];
-        file.0.read_exact_at(&mut contents, 0)?;
+        let contents = map(&file, 0, bytes as usize).map_err(OpenProblem::Unmapped)?;
         Ok(Self { file: Arc::new(file), durability, base: 0, contents, failed: false })
     }
 
@@ -103,7 +107,7 @@ impl FileFlash {
     /// belongs to none.
     ///
     /// # Errors
-    /// [`SplitError`] if there are fewer sectors.
+    /// [`SplitError`]: there are fewer sectors, or the system maps no more.
     pub fn split<const PARTS: usize>(
         self,
         sector_counts: [u32; PARTS],
@@ -111,17 +115,17 @@ impl FileFlash {
         let asked = sector_counts.iter().map(|count| u64::from(*count)).sum();
         let present = self.geometry().sector_count;
         if asked > u64::from(present) {
-            return Err(SplitError { asked, present });
+            return Err(SplitError::TooFewSectors { asked, present });
         }
-        let Self { file, durability, mut base, contents: mut rest, failed } = self;
-        Ok(sector_counts.map(|count| {
+        let Self { file, durability, mut base, failed, .. } = self;
+        let mut parts = Vec::with_capacity(PARTS);
+        for count in sector_counts {
             let bytes = count as usize * SECTOR_BYTES as usize;
-            let behind = rest.split_off(bytes);
-            let contents = std::mem::replace(&mut rest, behind);
-            let part = Self { file: Arc::clone(&file), durability, base, contents, failed };
+            let contents = map(&file, base, bytes).map_err(SplitError::Unmapped)?;
+            parts.push(Self { file: Arc::clone(&file), durability, base, contents, failed });
             base += bytes as u64;
-            part
-        }))
+        }
+        Ok(parts.try_into().expect("a part for each count"))
     }
 
     fn range(&self, offset: u32, length: usize) -> Result<std::ops::Range<usize>, FlashError> {
@@ -130,7 +134,7 @@ impl FileFlash {
         Ok(start..end.ok_or(FlashError::OutOfRange)?)
     }
 
-    /// Writes `bytes` to the file and, once they are there, to the copy in memory.
+    /// Writes `bytes` to the file, which is what is mapped.
     fn store(&mut self, start: usize, bytes: &[u8]) -> Result<(), FlashError> {
         self.check_sound()?;
         let written = self.file.0.write_all_at(bytes, self.base + start as u64);
@@ -142,7 +146,6 @@ impl FileFlash {
             self.failed = true;
             return Err(FlashError::Hardware);
         }
-        self.contents[start..start + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 

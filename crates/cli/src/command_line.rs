@@ -76,6 +76,7 @@ enum Command {
     Bill(hub::receipts::BillArguments),
     Sim(mesh::sim::Arguments),
     Login(hub::login::Arguments),
+    People(hub::people::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -148,6 +149,7 @@ impl CommandLine {
             Command::Receipts(arguments) => hub::receipts::run(arguments, &output),
             Command::Bill(arguments) => hub::receipts::bill(arguments, &output),
             Command::Login(arguments) => hub::login::run(arguments, &output),
+            Command::People(arguments) => hub::people::run(arguments, &output),
             Command::Test(arguments) => trial::test::run(arguments, &output),
             Command::Tls(arguments) => tls::run(arguments, &output),
             Command::Secret(arguments) => machine::secret::run(arguments, &output),

@@ -19,6 +19,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "profile",
             "hub",
             "login",
+            "people",
             "trust-hub",
             "enrol",
             "owner",

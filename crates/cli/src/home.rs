@@ -119,6 +119,14 @@ impl Home {
         self.key("owner.key")
     }
 
+    /// The key with which this user signs in where an owner invited it, made at its first use.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn person_key(&self) -> Result<SigningKey, HomeError> {
+        self.key("person.key")
+    }
+
     /// The key with which visitors of pages call machines, made at its first use.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 pub mod fleet;
 pub mod login;
 pub mod packages;
+pub mod people;
 pub mod process;
 pub mod receipts;
 pub mod rollout;

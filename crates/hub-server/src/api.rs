@@ -2,7 +2,9 @@
 //! and whether the pass goes so far.
 
 pub(crate) mod lists;
+pub(crate) mod people;
 pub(crate) mod resource;
+mod secrets;
 pub(crate) mod sign_in;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -13,7 +15,7 @@ use crate::exchange::once::once;
 use crate::exchange::{Exchange, Reply, pairs, segments_of};
 use crate::store::sql::{self, Connection};
 use crate::{alarms, registry, rollouts};
-use sign_in::Holder;
+use sign_in::{Holder, revoke};
 
 /// The longest body of a request outside of the registry, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -29,6 +31,9 @@ pub(crate) fn exchange(
 ) -> Result<Reply, sql::Error> {
     let is_read = exchange.is_read();
     let may = |scope| holder.may(scope) || (is_read && holder.may(Scope::Read));
+    if !holder.is_good(connection)? {
+        return Ok(Reply::problem(StatusCode::UNAUTHORIZED, "this pass is over: sign in anew"));
+    }
     let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
     match segments[..] {
         ["v1", "rollouts", ..] if may(Scope::Rollouts) && is_read => {
@@ -40,14 +45,25 @@ pub(crate) fn exchange(
         ["v1", "revocations"] if may(Scope::Rollouts) && !is_read => {
             revoked::take(connection, exchange)
         }
-        ["v1", "rule-alarms", id, "acknowledge"] if may(Scope::Rollouts) && !is_read => {
+        ["v1", "rule-alarms", id, "acknowledge"] if may(Scope::Alarms) && !is_read => {
             alarms::answer(connection, exchange, id)
+        }
+        ["v1", "people", ..] if may(Scope::People) && !is_read => {
+            people::answer(connection, exchange)
+        }
+        ["v1", "passes", id, "revoke"] if may(Scope::Passes) && !is_read => {
+            let id = id.parse().ok();
+            let ended = id.map(|id| revoke(connection, holder, id, exchange.unix_s)).transpose()?;
+            Ok(match ended {
+                Some(true) => Reply::empty(StatusCode::NO_CONTENT),
+                _ => Reply::problem(StatusCode::NOT_FOUND, "there is no such pass"),
+            })
         }
         ["v1", "packages", digest] if may(Scope::Packages) && is_read => {
             registry::package(connection, exchange, digest)
         }
         ["v1", name] if is_read && holder.may(Scope::Read) => {
-            lists::answer(connection, name, exchange)
+            lists::answer(connection, holder, name, exchange)
         }
         ["v2", ..] if may(Scope::Packages) => registry::answer(connection, exchange),
         ["v2", ..] => Ok(registry::Code::Denied.reply("this token doesn't open packages")),
@@ -104,18 +120,26 @@ fn read(
         headers,
         body: request.body.clone(),
         who: holder.who.clone(),
+        by: holder.by().to_string(),
         unix_s,
         hub_hears_since_unix_s,
     })
 }
 
 /// Whether a request is for one of the parts that change things: the registry, packages by their own digest, rollouts, the
-/// devices that are in none any more, and the acknowledgement of alarms.
+/// devices that are in none any more, the acknowledgement of alarms, people, and what they are signed in with.
 fn is_answered_here(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     path == "/v2"
-        || ["/v2/", "/v1/packages/", "/v1/rollouts/", "/v1/rule-alarms/"]
-            .iter()
-            .any(|below| path.starts_with(below))
-        || (matches!(path, "/v1/rollouts" | "/v1/revocations") && !is_read)
+        || [
+            "/v2/",
+            "/v1/packages/",
+            "/v1/rollouts/",
+            "/v1/rule-alarms/",
+            "/v1/people/",
+            "/v1/passes/",
+        ]
+        .iter()
+        .any(|below| path.starts_with(below))
+        || (matches!(path, "/v1/rollouts" | "/v1/revocations" | "/v1/people") && !is_read)
 }

@@ -16,6 +16,8 @@ pub(crate) struct Exchange {
     pub(crate) body: Vec<u8>,
     /// The key that asks.
     pub(crate) who: String,
+    /// The person who asks in the key's name; empty where the key itself does.
+    pub(crate) by: String,
     /// The wall clock, in seconds since 1970 UTC.
     pub(crate) unix_s: u64,
     /// Since when the hub has heard its devices without a gap, by the same clock.
@@ -91,6 +93,17 @@ pub(crate) fn segments_of(path: &str) -> Vec<String> {
 /// Names and values of an address or a form.
 pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// Text in an address (RFC 3986 §2.1).
+pub fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// A segment of a path, decoded. A plus sign stands for itself there.

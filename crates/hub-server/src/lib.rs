@@ -14,6 +14,8 @@
 //! | `exchange` | one request and its answer |
 //! | `store` | the database: its engines, its versions, its audit log |
 //! | `running` | the state in memory that the hub's thread and its pages share |
+//! | `traces` | spans of what is done, and their way to a collector |
+//! | `trust` | TLS towards servers: a database, a mail server, a collector |
 //!
 //! Invariants:
 //! - A write that was acknowledged is on the disk: every commit waits for it (`synchronous = FULL`; on PostgreSQL
@@ -32,6 +34,8 @@ mod rollouts;
 mod running;
 mod sessions;
 mod store;
+mod traces;
+mod trust;
 mod web;
 
 pub use crate::alarms::{
@@ -39,6 +43,7 @@ pub use crate::alarms::{
     NoEmailAddress, NoWebhookSecret, RULES_MAX, Rule, Rules, SUBJECTS, Webhook, WebhookSecret,
 };
 pub use crate::api::sign_in::request as sign_in_request;
+pub use crate::exchange::encoded as encoded_in_address;
 pub use crate::registry::{Artifact, WasmArtifact, digest_of as registry_digest};
 pub use crate::rollouts::{
     Gates, MetricGate, NoMetricGate, Plan, PlanError, SignedPlan,
@@ -49,5 +54,6 @@ pub use crate::store::audit::{Broken, Entry as AuditEntry};
 pub use crate::store::{
     Copied, Database, DatabaseError, Location, LocationError, MoveError, Server, SqlError,
 };
+pub use crate::traces::{NoTraces, Traces};
 pub use crate::web::{Pages, Visitors, serve};
 pub use tenure_http_listener::{CertificateError, Certificates, Entrance};

@@ -167,7 +167,8 @@ fn note(
 ) -> Result<(), sql::Error> {
     let (unix_s, who) = (exchange.unix_s, exchange.who.as_str());
     let subject = format!("rollout {id}");
-    let event = audit::Event { unix_s, who, action, subject: &subject, detail, owner: who };
+    let by = exchange.by.as_str();
+    let event = audit::Event { unix_s, who, by, action, subject: &subject, detail, owner: who };
     audit::append(connection, &event)
 }
 

@@ -26,10 +26,12 @@ mod observe;
 mod openapi;
 mod packages;
 mod pages;
+mod people;
 mod receipts;
 mod rollouts;
 mod router;
 mod state;
+mod whence;
 
 use std::net::SocketAddr;
 

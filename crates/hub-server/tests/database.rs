@@ -214,6 +214,7 @@ fn changed_deleted_or_exchanged_audit_entry_is_found() {
         ("DELETE FROM audit WHERE number = 1", 1),
         ("UPDATE audit SET unix_s = unix_s + 1 WHERE number = 3", 3),
         ("UPDATE audit SET who = who || 'x', action = substr(action, 2) WHERE number = 1", 1),
+        ("UPDATE audit SET \"by\" = 'Eve' WHERE number = 2", 2),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut database = Database::open(path(&folder)).unwrap();
@@ -226,4 +227,19 @@ fn changed_deleted_or_exchanged_audit_entry_is_found() {
         connection.execute_batch(change).unwrap();
         assert_eq!(database.verify_audit().unwrap(), Err(Broken { number }), "{change}");
     }
+}
+
+#[test]
+fn audit_log_of_a_backup_from_before_it_named_people_is_verified_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
+    assert!(put(&mut database, "attic", 1) && put(&mut database, "cellar", 1));
+    database.commit().unwrap();
+    drop(database);
+    let connection = rusqlite::Connection::open(path(&folder)).unwrap();
+    connection.execute_batch("ALTER TABLE audit DROP COLUMN \"by\"").unwrap();
+    let old = Database::read(path(&folder)).unwrap();
+    assert_eq!(old.verify_audit().unwrap().unwrap().unwrap().number, 2);
+    connection.execute_batch("UPDATE audit SET who = 'x' WHERE number = 2").unwrap();
+    assert_eq!(old.verify_audit().unwrap(), Err(Broken { number: 2 }));
 }

@@ -13,6 +13,8 @@ mod fleet;
 mod logs;
 #[path = "pages.rs"]
 mod pages;
+#[path = "people.rs"]
+mod people;
 #[path = "registry.rs"]
 mod registry;
 #[path = "reports.rs"]

@@ -12,5 +12,5 @@ pub use family::{FAMILY, any_address, free_address, free_ipv4_address};
 pub use frozen::frozen;
 pub use patience::{patience, wait_until};
 pub use postgres::{Cluster, Shaken, Trouble, has_postgres};
-pub use skip::{skip_without_compiler, skip_without_right, skip_without_tool};
+pub use skip::{skip_without_compiler, skip_without_part, skip_without_right, skip_without_tool};
 pub use tools::{Watching, find_server};

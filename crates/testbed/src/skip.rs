@@ -35,6 +35,15 @@ pub fn skip_without_compiler(compiler: &str) {
     note(compiler);
 }
 
+/// Says that the current test is left out, for want of a part of the system that `cargo xtask setup` doesn't install, such as
+/// systemd; counted as by [`skip_without_tool`], but a failure nowhere.
+///
+/// # Panics
+/// If the file of `TENURE_SKIPPED` can't be written.
+pub fn skip_without_part(part: &str) {
+    note(part);
+}
+
 fn note(missing: &str) {
     let current = thread::current();
     let line = format!("{} (missing: {missing})\n", current.name().unwrap_or("a test"));

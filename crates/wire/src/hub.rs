@@ -37,7 +37,7 @@ pub type Answer<T> = Result<T, HubRefusal>;
 /// A key's holder asks for a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
-    /// The key to sign in with: an owner's or a tenant's.
+    /// The key to sign in with: an owner's, a tenant's or a person's.
     pub key: VerifyingKey,
     /// The signature of this key over the [`SignInStatement`].
     pub signature: Signature,
@@ -73,6 +73,11 @@ pub enum Access {
     },
     /// A pass for [`function::REQUEST`] in this session alone, for ten minutes.
     Session,
+    /// A code as of [`Access::Page`], by an invitation: the key is that person's from then on.
+    Invitation {
+        /// The invitation's code, which opens once.
+        code: String,
+    },
 }
 
 /// A part of a hub's API.
@@ -90,12 +95,24 @@ pub enum Scope {
     Passes,
     /// Watches the logs of devices.
     Logs,
+    /// Acknowledges alarms of rules.
+    Alarms,
+    /// Invites and dismisses the people of its key, and ends what they are signed in with.
+    People,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Receipts, Self::Packages, Self::Rollouts, Self::Passes, Self::Logs];
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Receipts,
+        Self::Packages,
+        Self::Rollouts,
+        Self::Passes,
+        Self::Logs,
+        Self::Alarms,
+        Self::People,
+    ];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -106,6 +123,8 @@ impl Scope {
             Self::Rollouts => "rollouts",
             Self::Passes => "passes",
             Self::Logs => "logs",
+            Self::Alarms => "alarms",
+            Self::People => "people",
         }
     }
 }
@@ -124,7 +143,7 @@ pub struct UnknownScope;
 
 impl core::fmt::Display for UnknownScope {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("a scope is read, receipts, packages, rollouts, passes or logs")
+        f.write_str("a scope is read, receipts, packages, rollouts, passes, logs, alarms or people")
     }
 }
 
@@ -193,7 +212,7 @@ pub enum HubRefusal {
     Malformed,
     /// A signature is wrong.
     Signature,
-    /// The key owns no device here, and no receipt names it as a tenant.
+    /// The key owns no device here, no receipt names it as a tenant, and it is no person's.
     UnknownKey,
     /// A receipt is of a device that isn't listed here, or of another owner than the device's.
     UnknownDevice,
@@ -215,6 +234,12 @@ pub enum HubRefusal {
     TenantAlone,
     /// The hub's database can't be reached now.
     Away,
+    /// The invitation isn't good, or not any more.
+    Invitation,
+    /// The key is an owner's or a person's here already.
+    KnownKey,
+    /// The person's role opens less than the token that is asked for.
+    Role,
 }
 
 impl core::fmt::Display for HubRefusal {
@@ -222,7 +247,7 @@ impl core::fmt::Display for HubRefusal {
         f.write_str(match self {
             Self::Malformed => "the hub can't read it; use a tool of the hub's version",
             Self::Signature => "the signature is wrong",
-            Self::UnknownKey => "the key owns no device at this hub and is no tenant of one",
+            Self::UnknownKey => "the key owns no device at this hub, is no tenant of one, and no person's who was invited",
             Self::UnknownDevice => {
                 "the receipt is of a device that isn't listed at this hub, or of another owner"
             }
@@ -235,6 +260,9 @@ impl core::fmt::Display for HubRefusal {
             Self::NotNeeded => "no rollout that is under way on the device needs that package",
             Self::TenantAlone => "the key owns no device at this hub; as a tenant it gets tokens with the scopes read, receipts and passes",
             Self::Away => "the hub's database can't be reached now; try again",
+            Self::Invitation => "the invitation isn't good, or isn't any more: it opens once, within a day; ask for another one",
+            Self::KnownKey => "the key is an owner's or a person's at this hub already; sign in with it, or take another folder of keys (TENURE_HOME)",
+            Self::Role => "the person's role opens less than that token; name fewer scopes with --scope",
         })
     }
 }

@@ -33,8 +33,9 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
             }
             Need::Valgrind => vec!["valgrind".into()],
-            // Debian has no nightly Rust, and of WebAssembly's libraries those without a system.
-            Need::Miri | Need::Wasi => Vec::new(),
+            // Debian has no nightly Rust, no Rust for musl, and of WebAssembly's libraries those without a system.
+            Need::Miri | Need::Wasi | Need::StaticTarget => Vec::new(),
+            Need::Musl => vec!["musl-tools".into()],
             Need::Node | Need::Registries => [absent("node", "nodejs"), absent("npm", "npm")]
                 .into_iter()
                 .flatten()
@@ -52,7 +53,9 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 .chain(["python3-pip"])
                 .map(String::from)
                 .collect(),
-            Need::Servers => ["nginx-light", "python3-aiosmtpd"].map(String::from).to_vec(),
+            Need::Servers => {
+                ["nginx-light", "caddy", "python3-aiosmtpd"].map(String::from).to_vec()
+            }
             Need::Broker => ["mosquitto", "mosquitto-clients"].map(String::from).to_vec(),
             Need::Postgres => vec!["postgresql".into()],
             Need::OpenSsl => vec!["openssl".into()],

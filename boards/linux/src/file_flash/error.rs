@@ -43,6 +43,8 @@ pub enum OpenProblem {
     Exposed,
     /// There is no room for it on the disk.
     DiskFull,
+    /// Its file system can't show it as memory, or the system has no room for that.
+    Unmapped(io::Error),
     /// The system says this.
     Io(io::Error),
 }
@@ -109,6 +111,10 @@ impl fmt::Display for OpenError {
                  600 {path}"
             ),
             OpenProblem::DiskFull => write!(f, "{path} can't be made: the disk is full"),
+            OpenProblem::Unmapped(error) => write!(
+                f,
+                "{path} can't be mapped into memory: {error}; use a data folder on another file system"
+            ),
             OpenProblem::Io(error) => write!(f, "{path}: {error}"),
         }
     }
@@ -117,26 +123,42 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.problem {
-            OpenProblem::Io(error) => Some(error),
+            OpenProblem::Io(error) | OpenProblem::Unmapped(error) => Some(error),
             _ => None,
         }
     }
 }
 
-/// A flash has fewer sectors than its parts should have together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitError {
-    /// Sectors of all parts.
-    pub asked: u64,
-    /// Sectors of the flash.
-    pub present: u32,
+/// A flash can't be cut into those parts.
+#[derive(Debug)]
+pub enum SplitError {
+    /// It has fewer sectors than its parts should have together.
+    TooFewSectors {
+        /// Sectors of all parts.
+        asked: u64,
+        /// Sectors of the flash.
+        present: u32,
+    },
+    /// The system maps no more memory.
+    Unmapped(io::Error),
 }
 
 impl fmt::Display for SplitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, present } = self;
-        write!(f, "{asked} sectors were asked for, and the flash has {present}")
+        match self {
+            Self::TooFewSectors { asked, present } => {
+                write!(f, "{asked} sectors were asked for, and the flash has {present}")
+            }
+            Self::Unmapped(error) => write!(f, "a part of the flash can't be mapped: {error}"),
+        }
     }
 }
 
-impl std::error::Error for SplitError {}
+impl std::error::Error for SplitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unmapped(error) => Some(error),
+            Self::TooFewSectors { .. } => None,
+        }
+    }
+}

@@ -24,9 +24,6 @@ use crate::reach::whom::{Where, machines};
 use crate::terminal::output::Output;
 use file::{Fleet, Listed, Wish};
 
-/// How many devices the hub tells in one answer.
-const LISTED_AT_ONCE: usize = 8;
-
 /// Bring a fleet to what a file says of it.
 ///
 /// Example: tenure fleet plan fleet.toml
@@ -176,20 +173,9 @@ fn conclude(
 
 /// The devices of this user, as the hub lists them.
 fn listed(client: &mut Client, session: &mut HubSession) -> anyhow::Result<Vec<Listed>> {
-    let mut devices = Vec::new();
-    loop {
-        let path = format!("/v1/devices?limit={LISTED_AT_ONCE}&skip={}", devices.len());
-        let answer = session.ask(client, "GET", &path, &[], &[])?;
-        let page: Value = serde_json::from_slice(&answer.body)?;
-        let items = page["items"].as_array().context("the hub's list can't be read")?;
-        for item in items {
-            devices.push(read_listed(item).context("the hub's list can't be read")?);
-        }
-        // A hub that always promises more ends here, too.
-        if page["next"].is_null() || items.is_empty() {
-            return Ok(devices);
-        }
-    }
+    let devices = session.rows(client, "devices")?;
+    let read = |item| read_listed(item).context("the hub's list can't be read");
+    devices.iter().map(read).collect()
 }
 
 fn read_listed(item: &Value) -> Option<Listed> {

@@ -15,7 +15,8 @@ const RECEIPTS_PER_CALL: usize = 7;
 /// Sign in to a hub's pages with your key, or make a token for a program.
 ///
 /// Prints an address that opens the pages in a browser, once, within two minutes. The key stays here: the hub
-/// gets a signature that is good in this session alone.
+/// gets a signature that is good in this session alone. Whom an owner invited opens the invitation here, and signs in with
+/// --person from then on.
 ///
 /// Example: tenure login --hub hub.example:7369
 #[derive(clap::Args)]
@@ -26,6 +27,12 @@ pub struct Arguments {
     /// Sign in as a tenant, to see your machines' receipts and bills on others' devices.
     #[arg(long)]
     tenant: bool,
+    /// Sign in as a person whom an owner invited, with a key that is for this alone.
+    #[arg(long, conflicts_with = "tenant")]
+    person: bool,
+    /// Open an invitation, once: this computer's key for people is that person's from then on.
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["tenant", "token"])]
+    invitation: Option<String>,
     /// Make a token of that name for a program instead, and print it. It opens the API, as a bearer token.
     #[arg(long, value_name = "NAME")]
     token: Option<Name>,
@@ -33,7 +40,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "token", value_parser = clap::value_parser!(u16).range(1..=366))]
     days: u16,
     /// The doors that the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
-    /// (pushes them), `rollouts`, `passes` (ends sign-ins); several with commas between.
+    /// (pushes them), `rollouts`, `passes` (ends sign-ins), `logs`, `alarms` (acknowledges them), `people` (invites and
+    /// dismisses them); several with commas between.
     #[arg(
         long,
         value_name = "SCOPES",
@@ -53,13 +61,19 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&home)?;
     let place = Where { device: None, hub: arguments.hub.clone(), via: None };
     let route = place.hub_route(&mut client)?;
-    let key = if arguments.tenant { home.tenant_key()? } else { home.owner_key()? };
-    let access = match &arguments.token {
-        Some(name) => {
+    let is_person = arguments.person || arguments.invitation.is_some();
+    let key = match (arguments.tenant, is_person) {
+        (true, _) => home.tenant_key()?,
+        (_, true) => home.person_key()?,
+        _ => home.owner_key()?,
+    };
+    let access = match (&arguments.invitation, &arguments.token) {
+        (Some(code), _) => Access::Invitation { code: code.trim().to_string() },
+        (None, Some(name)) => {
             let (days, scopes) = (arguments.days, arguments.scope.clone());
             Access::Token { name: name.clone(), days, scopes }
         }
-        None => Access::Page,
+        (None, None) => Access::Page,
     };
     let request = tenure_hub_server::sign_in_request(&key, route.key, client.own_key(), access);
     let Pass { secret, url } = ask(&mut client, &route, function::SIGN_IN, &request)?;
@@ -69,7 +83,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         output.line(&text, &object);
     } else {
         let address = format!("{url}/sign-in?code={secret}");
-        let text = format!("open this address within two minutes; it is good once:\n  {address}");
+        let mut text =
+            format!("open this address within two minutes; it is good once:\n  {address}");
+        if arguments.invitation.is_some() {
+            text += "\nthe invitation is opened; sign in from now on with: tenure login --person";
+        }
         output.line(&text, &serde_json::json!({ "address": address, "code": secret, "url": url }));
     }
     Ok(())

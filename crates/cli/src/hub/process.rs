@@ -7,22 +7,26 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::{Alarms, Certificates, Database, Entrance, Location, Rules, Running};
+use tenure_hub_server::{
+    Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces,
+};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
-use crate::home::Home;
+use crate::home::{Home, parse_owner};
 use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use database::DatabaseArguments;
+use health::HealthArguments;
 use log::Log;
 use moving::MoveArguments;
 use pages::{Served, Serving};
 
 mod alarms;
 mod database;
+mod health;
 mod log;
 mod moving;
 mod pages;
@@ -60,6 +64,7 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     Backup(BackupArguments),
+    Health(HealthArguments),
     Move(MoveArguments),
     VerifyAudit(VerifyArguments),
 }
@@ -134,14 +139,17 @@ struct RunArguments {
     /// what fails alone.
     #[arg(long, value_name = "FORM", value_enum, requires = "pages")]
     log: Option<Log>,
+    /// Send traces to this collector of OpenTelemetry, by OTLP over HTTP: its address, below which /v1/traces is.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
     /// The prices of bills on the pages, as `tenure bill` takes them.
     #[arg(long, value_name = "FILE", requires = "pages")]
     tariff: Option<PathBuf>,
     /// Raise alarms by the rules in this file, and tell the servers that it names.
     #[arg(long, value_name = "FILE")]
     alarms: Option<PathBuf>,
-    /// List only devices of this owner: a signing key, as `tenure key --own` prints it, or `own` for your own;
-    /// may be repeated.
+    /// List only devices of this owner: as `tenure key --own` prints one, or the signing key alone, or `own` for your
+    /// own; may be repeated.
     #[arg(long, value_name = "KEY", required_unless_present = "open")]
     owner: Vec<Whose>,
     /// List anybody's devices.
@@ -167,6 +175,9 @@ impl std::str::FromStr for Whose {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "own" => Ok(Self::Own),
+            keys if keys.contains('/') => {
+                parse_owner(keys).map(|owner| Self::Key(owner.verifying_key))
+            }
             key => key.parse().map(Self::Key).map_err(|error| format!("`own`, or a key: {error}")),
         }
     }
@@ -179,6 +190,7 @@ impl std::str::FromStr for Whose {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     match &arguments.command {
         Some(Command::Backup(backup)) => back_up(backup, output),
+        Some(Command::Health(arguments)) => health::run(arguments, output),
         Some(Command::Move(arguments)) => moving::run(arguments, output),
         Some(Command::VerifyAudit(verify)) => verify_audit(verify, output),
         None => serve(&arguments.run, output),
@@ -194,6 +206,8 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let entrance = arguments.pages.map(|address| entrance(address, arguments)).transpose()?;
     log::begin(arguments.log);
+    // Until the end, when what is left of them is sent.
+    let _traces = arguments.otlp.as_deref().map(Traces::begin).transpose()?;
     let database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let running = database.running();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tenure_crypto::SigningKey;
 use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Request, Response, function};
 
@@ -16,6 +17,10 @@ use crate::reach::whom::Where;
 const HUB_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most bytes of a body, or of an answer's, that are sent in one call.
 pub const PART_BYTES: usize = 6 * 1024;
+/// The rows of a list that are asked for at once: as many of the longest fit an answer.
+const ROWS_AT_ONCE: usize = 8;
+/// The most rows that a list has; a hub that promises more without an end is not believed.
+const ROWS_MAX: usize = 1_000_000;
 
 /// A hub that this user is signed in to.
 pub struct HubSession {
@@ -34,6 +39,11 @@ impl HubSession {
         let mut session = Self { route, key, pass: String::new() };
         session.sign_in(client)?;
         Ok(session)
+    }
+
+    /// The hub's address with its key, as `--hub` takes it.
+    pub fn address(&self) -> String {
+        format!("{}#{}", self.route.address, self.route.key)
     }
 
     fn sign_in(&mut self, client: &mut Client) -> anyhow::Result<()> {
@@ -95,6 +105,26 @@ impl HubSession {
             _ => bail!("{}: {}", at(&self.route), reason(&response)),
         }
     }
+
+    /// All rows of the list that the API calls `name`, as objects by column.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; or the list has more than a million rows.
+    pub fn rows(&mut self, client: &mut Client, name: &str) -> anyhow::Result<Vec<Value>> {
+        let mut rows = Vec::new();
+        while rows.len() < ROWS_MAX {
+            let path = format!("/v1/{name}?limit={ROWS_AT_ONCE}&skip={}", rows.len());
+            let answer = self.ask(client, "GET", &path, &[], &[])?;
+            let page: Value = serde_json::from_slice(&answer.body).context(UNREADABLE)?;
+            let items = page["items"].as_array().context(UNREADABLE)?;
+            rows.extend(items.iter().cloned());
+            // A hub that always promises more ends here, too.
+            if page["next"].is_null() || items.is_empty() {
+                return Ok(rows);
+            }
+        }
+        bail!("{} lists {name} without an end", at(&self.route))
+    }
 }
 
 /// The header called `name` of an answer.
@@ -105,7 +135,7 @@ pub fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 
 /// The reason in an answer that isn't a success: in the form of RFC 9457, or of a registry.
 pub fn reason(response: &Response) -> String {
-    let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let words = body["detail"].as_str().or(body["errors"][0]["message"].as_str());
     words.map_or_else(|| format!("the answer is {}", response.status), ToString::to_string)
 }

@@ -161,12 +161,14 @@ fn commands_on_the_page_of_a_device_install_what_was_pushed() {
     hub.wait_until_listed("attic", 1);
 }
 
-/// Makes a certificate for 127.0.0.1 with its key, as `hub.pem` and `hub.key`.
-fn make_certificate(user: &User) {
+/// Makes a certificate for an address with its key, as `hub.pem` and `hub.key`.
+pub(crate) fn make_certificate(user: &User, address: &str) {
+    let name = format!("subjectAltName=IP:{address}");
     let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 9 -subj /CN=hub \
-                 -addext subjectAltName=IP:127.0.0.1 -keyout hub.key -out hub.pem";
+                 -keyout hub.key -out hub.pem -addext";
     let mut openssl = Command::new("openssl");
-    let output = openssl.args(words.split_whitespace()).current_dir(user.path("")).output();
+    let output =
+        openssl.args(words.split_whitespace()).arg(name).current_dir(user.path("")).output();
     let output = output.expect("openssl is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -187,7 +189,7 @@ fn hub_serves_pages_and_registry_over_tls_of_its_own_and_logs_requests_as_json()
     if Command::new("curl").arg("--version").output().is_err() {
         return tenure_testbed::skip_without_tool("curl");
     }
-    make_certificate(&user);
+    make_certificate(&user, "127.0.0.1");
     let mut command = user.own_hub(any_address());
     let tls = ["--pages", "127.0.0.1:0", "--tls-cert", "hub.pem", "--tls-key", "hub.key"];
     command.args(tls).args(["--log", "json"]);
@@ -211,7 +213,7 @@ fn hub_serves_pages_and_registry_over_tls_of_its_own_and_logs_requests_as_json()
     assert_eq!(curl(&[&format!("{url}/ready")]).unwrap(), "ready\n");
     assert!(curl(&[&url.replace("https", "http")]).is_err(), "no page without TLS");
     // A certificate that is renewed is shown to the next who comes.
-    make_certificate(&user);
+    make_certificate(&user, "127.0.0.1");
     wait_until(|| curl(&[&format!("{url}/health")]));
     let log = hub.interrupt_and_read();
     let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -219,6 +221,9 @@ fn hub_serves_pages_and_registry_over_tls_of_its_own_and_logs_requests_as_json()
     let of = |route: &str| requests.iter().find(|line| line["span"]["route"] == route).unwrap();
     assert_eq!((&of("/")["status"], &of("/v2/")["status"]), (&200.into(), &200.into()));
     assert_eq!(of("/v2/")["span"]["host"], "127.0.0.1");
+    // The answer and the log have the same id.
+    let id = headers.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap().trim();
+    assert!(requests.iter().any(|line| line["span"]["id"] == id), "{id}: {log}");
     assert!(of("/")["span"]["who"].as_str().is_some_and(|who| who.contains('-')), "{log}");
     let (_, code) = address.split_once("code=").unwrap();
     assert!(!log.contains(code) && !log.contains(&token), "{log}");

@@ -306,7 +306,7 @@ fn note(
     (action, subject, detail, owner): (&str, &str, &str, &str),
     unix_s: u64,
 ) -> Result<(), sql::Error> {
-    let event = audit::Event { unix_s, who: "hub", action, subject, detail, owner };
+    let event = audit::Event { unix_s, who: "hub", by: "", action, subject, detail, owner };
     audit::append(connection, &event)
 }
 

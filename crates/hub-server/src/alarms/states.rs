@@ -84,7 +84,8 @@ pub(crate) struct Alarm {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Acknowledgement {
-    /// The person's name.
+    /// The person's name. Where a person of the key is signed in it is that one's, whatever stands here.
+    #[serde(default)]
     #[schema(max_length = 64)]
     pub(crate) by: String,
     /// The word.
@@ -165,9 +166,10 @@ pub(super) fn raise(
     let id = connection.statement(insert).query_row(row, |row| row.get(0)).optional()?;
     if id.is_some() {
         let detail = format!("{name} ({condition}): {detail}");
-        let (who, action) = ("hub", "alarm raised");
+        let (who, by, action) = ("hub", "", "alarm raised");
         let (subject, detail, owner) = (device.as_str(), detail.as_str(), owner.as_str());
-        audit::append(connection, &audit::Event { unix_s, who, action, subject, detail, owner })?;
+        let event = audit::Event { unix_s, who, by, action, subject, detail, owner };
+        audit::append(connection, &event)?;
     }
     Ok(id)
 }
@@ -198,9 +200,9 @@ pub(super) fn end(
     };
     let update = "UPDATE rule_alarms SET state = ?2, over_unix_s = ?3 WHERE id = ?1";
     connection.statement(update).execute(params![id, state.word(), seconds(unix_s)])?;
-    let (who, action, detail) = ("hub", "alarm over", format!("{rule}: {why}"));
+    let (who, by, action, detail) = ("hub", "", "alarm over", format!("{rule}: {why}"));
     let (subject, detail, owner) = (&*device, &*detail, &*owner);
-    audit::append(connection, &audit::Event { unix_s, who, action, subject, detail, owner })?;
+    audit::append(connection, &audit::Event { unix_s, who, by, action, subject, detail, owner })?;
     Ok(true)
 }
 
@@ -223,10 +225,13 @@ pub(crate) fn answer(
     exchange: &Exchange,
     id: &str,
 ) -> Result<Reply, sql::Error> {
-    let Ok(said) = serde_json::from_slice::<Acknowledgement>(&exchange.body) else {
+    let Ok(mut said) = serde_json::from_slice::<Acknowledgement>(&exchange.body) else {
         let text = "the body is {\"by\": \"a person's name\", \"word\": \"what is done about it\"}";
         return Ok(Reply::problem(StatusCode::BAD_REQUEST, text));
     };
+    if !exchange.by.is_empty() {
+        said.by.clone_from(&exchange.by);
+    }
     let Some(said) = said.kept() else {
         let text = "`by` is a name of 1 to 64 letters, `word` a line of 1 to 256";
         return Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, text));
@@ -268,6 +273,7 @@ pub(crate) fn answer(
         &audit::Event {
             unix_s: exchange.unix_s,
             who: &exchange.who,
+            by: &exchange.by,
             action: "alarm acknowledged",
             subject: &device,
             detail: &detail,

@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::api::resource::{Cell, Request, Resource, Rows, resource};
+use crate::api::sign_in::Holder;
 use crate::exchange::{Exchange, Reply};
 use crate::store::sql::{self, Connection};
 
@@ -13,6 +14,7 @@ use crate::store::sql::{self, Connection};
 /// The database fails.
 pub(crate) fn answer(
     connection: &Connection,
+    holder: &Holder,
     name: &str,
     exchange: &Exchange,
 ) -> Result<Reply, sql::Error> {
@@ -23,7 +25,7 @@ pub(crate) fn answer(
         Ok(request) => request,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error)),
     };
-    let rows = resource.rows(connection, &exchange.who, &request)?;
+    let rows = resource.rows(connection, holder, &request)?;
     Ok(Reply::json(StatusCode::OK, &page(resource, &rows)))
 }
 

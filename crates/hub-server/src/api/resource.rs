@@ -1,8 +1,8 @@
 //! The kinds of things that the pages and the API list, each described once: the query, the page, the CSV
 //! file and the line of the OpenAPI document all come from one [`Resource`].
 //!
-//! Invariant: every query is restricted to the rows that belong to the key that asks; texts of a request
-//! reach the database as bound values alone.
+//! Invariant: every query is restricted to the rows that belong to the key that asks, and of what people are signed in with
+//! to a person's own, unless the pass opens all people's; texts of a request reach the database as bound values alone.
 
 mod listed;
 mod query;
@@ -56,6 +56,8 @@ pub(crate) struct Resource {
     from: Words,
     /// The condition under which the key `?1` may see a row.
     visible: &'static str,
+    /// The column with the person whose row it is, if people see the own ones alone.
+    of_person: Option<&'static str>,
     /// The order if nothing else is asked for.
     order: &'static str,
 }
@@ -79,7 +81,7 @@ const fn column_of_each(
 const DEVICE_OF: &str = "coalesce(devices.name, r.device_key)";
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 15] = [
+pub(crate) static RESOURCES: [Resource; 16] = [
     listed::DEVICES,
     reported::MACHINES,
     reported::ALARMS,
@@ -94,6 +96,7 @@ pub(crate) static RESOURCES: [Resource; 15] = [
     listed::RECEIPTS,
     listed::TENANTS,
     listed::AUDIT,
+    listed::PEOPLE,
     listed::PASSES,
 ];
 

@@ -1,15 +1,19 @@
-//! Passes to the pages and the API: made for a key that signs in over a session, good for its rows alone.
+//! Passes to the pages and the API: made for a key that signs in over a session, good for its rows alone, or for a person of
+//! that key as far as the role goes (`people`).
 //!
 //! Invariants:
 //! - A secret is stored as its SHA-256 alone.
 //! - A code opens one session of a browser, once, within two minutes.
 //! - A statement that was signed for one hub or session is worth nothing at another.
 //! - A pass opens the parts of the API that its scopes name; a session's pass is good in that session.
+//! - A person's pass is over with the person: it is found together with its row, or not at all.
 
-use tenure_crypto::{Context, SigningKey, sha256, verify};
+use tenure_crypto::{Context, SigningKey, verify};
 use tenure_wire::hub::{Access, HubRefusal, Scope, SignIn, SignInStatement};
 use tenure_wire::{PublicKey, VerifyingKey};
 
+use super::people::{self, Person};
+use super::secrets::{hash, secret};
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
@@ -27,8 +31,11 @@ const DAY_S: u64 = 24 * 60 * 60;
 const TOKEN_DAYS_MAX: u16 = 366;
 /// The most passes of one key that are good at once, those for sessions apart.
 const PASSES_MAX: i64 = 64;
-/// The most passes for sessions of one key; the oldest ends beyond that.
+/// The same of one person of a key.
+const PASSES_OF_PERSON_MAX: i64 = 16;
+/// The most passes for sessions of one key, or of one person; the oldest ends beyond that.
 const SESSIONS_MAX: i64 = 16;
+const HOUR_S: u64 = 60 * 60;
 
 /// The holder of a pass, and how far it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,23 +44,83 @@ pub(crate) struct Holder {
     pub(crate) who: String,
     /// The words for its scopes, with spaces between.
     scopes: String,
+    /// The person of that key, where it isn't the key itself.
+    person: Option<Person>,
+    /// The hash of its secret, which no other one has.
+    secret_hash: [u8; 32],
+    /// The beginning of the hour of its last use, in seconds since 1970 UTC; `None` for passes of earlier versions.
+    seen_unix_s: Option<i64>,
+}
+
+/// Where a browser is, as far as it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Whence {
+    /// Its kind and its system's.
+    pub(crate) agent: String,
+    /// The network.
+    pub(crate) network: String,
+}
+
+/// Who signs in, and how far that goes.
+struct Asker {
+    /// The key whose rows it sees.
+    who: String,
+    may: &'static [Scope],
+    person: Option<Person>,
 }
 
 impl Holder {
     /// Whether the pass opens this part of the API.
     pub(crate) fn may(&self, scope: Scope) -> bool {
-        self.scopes.split(' ').any(|word| word == scope.as_str())
+        // Passes of before there were `alarms` acknowledged by `rollouts`.
+        let is_implied = scope == Scope::Alarms && has_word(&self.scopes, Scope::Rollouts);
+        has_word(&self.scopes, scope) || is_implied
+    }
+
+    /// The name of the person; empty for the key itself.
+    pub(crate) fn by(&self) -> &str {
+        name_of(self.person.as_ref())
+    }
+
+    /// The person who sees the own passes and not those of the key and of others; `None` for who sees all of them.
+    pub(crate) fn sees_alone(&self) -> Option<i64> {
+        let person = self.person.as_ref().filter(|_| !self.may(Scope::People));
+        person.map(|person| person.id)
+    }
+
+    /// Whether a person's pass still is one, in the transaction that is under way: a request may have been on its way for
+    /// longer than that.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub(crate) fn is_good(&self, connection: &Connection) -> Result<bool, sql::Error> {
+        let find = "SELECT 1 FROM passes WHERE secret_hash = ?1";
+        match self.person {
+            Some(_) => connection.statement(find).exists([self.secret_hash]),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether its last use was in an earlier hour.
+    pub(crate) fn was_used_earlier(&self, unix_s: u64) -> bool {
+        self.seen_unix_s.is_none_or(|seen| seen < hour_of(unix_s))
     }
 }
+
+/// The holder's columns. A pass of a person without a row is none.
+const HOLDER: &str = "SELECT s.who, s.scopes, s.person, p.name, s.secret_hash, s.seen_unix_s FROM passes s \
+     LEFT JOIN people p ON p.id = s.person WHERE (s.person IS NULL OR p.id IS NOT NULL)";
 
 /// A pass that is made.
 struct New<'a> {
     kind: &'static str,
     who: &'a str,
+    person: Option<i64>,
     /// A token's name, or the key of the session.
     name: &'a str,
-    scopes: String,
+    scopes: &'a str,
     lifetime_s: u64,
+    whence: &'a Whence,
 }
 
 /// Asks for a pass: the request to send to the hub with key `hub`, in a session of `session`.
@@ -79,69 +146,117 @@ pub(crate) fn sign_in(
     owners: &[VerifyingKey],
     unix_s: u64,
 ) -> Result<Result<String, HubRefusal>, sql::Error> {
-    let who = request.key.to_string();
-    let is_owner = owners.contains(&request.key) || has_device(connection, &who)?;
-    if !is_owner && !is_in_receipts(connection, &who)? {
-        return Ok(Err(HubRefusal::UnknownKey));
-    }
-    // On an open hub anybody's device names whom it likes as a tenant, which gives nobody room here for packages.
-    let is_open = owners.is_empty();
-    let may: &[Scope] = if is_owner || !is_open { &Scope::ALL } else { &SCOPES_OF_TENANT };
+    let asker = match asker(connection, request, owners, unix_s)? {
+        Ok(asker) => asker,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let statement = statement(hub, session, request.access.clone());
     if verify(&request.key, SIGN_IN, &statement, &request.signature).is_err() {
         return Ok(Err(HubRefusal::Signature));
     }
     forget_expired(connection, unix_s)?;
     let session = session.to_string();
-    let (all, day) = (in_words(may), DAY_S);
-    let new = match &request.access {
-        Access::Page => New { kind: "code", who: &who, name: "", scopes: all, lifetime_s: CODE_S },
+    let (who, person) = (asker.who.as_str(), asker.person.as_ref().map(|person| person.id));
+    let (kind, name, scopes, lifetime_s) = match &request.access {
+        Access::Page | Access::Invitation { .. } => ("code", "", asker.may, CODE_S),
         Access::Token { name, days, scopes } => {
-            if scopes.iter().any(|scope| !may.contains(scope)) {
-                return Ok(Err(HubRefusal::TenantAlone));
+            if scopes.iter().any(|scope| !asker.may.contains(scope)) {
+                let is_person = asker.person.is_some();
+                return Ok(Err(if is_person { HubRefusal::Role } else { HubRefusal::TenantAlone }));
             }
-            let lifetime_s = u64::from(*days.min(&TOKEN_DAYS_MAX)) * day;
-            let (name, scopes) = (name.as_str(), in_words(scopes));
-            New { kind: "token", who: &who, name, scopes, lifetime_s }
+            let lifetime_s = u64::from(*days.min(&TOKEN_DAYS_MAX)) * DAY_S;
+            ("token", name.as_str(), scopes.as_slice(), lifetime_s)
         }
         Access::Session => {
-            make_room_for_session(connection, &who)?;
-            New { kind: "session", who: &who, name: &session, scopes: all, lifetime_s: SESSION_S }
+            make_room_for_session(connection, who, person)?;
+            ("session", session.as_str(), asker.may, SESSION_S)
         }
     };
-    let count = "SELECT count(*) FROM passes WHERE who = ?1 AND kind <> 'session'";
-    let count: i64 = connection.statement(count).query_row([&who], |row| row.get(0))?;
-    if count >= PASSES_MAX && new.kind != "session" {
+    if kind != "session" && has_many(connection, who, person)? {
         return Ok(Err(HubRefusal::TooMany));
     }
+    if let Access::Invitation { code } = &request.access {
+        let key = request.key.to_string();
+        if !people::join(connection, code, &key, unix_s)? {
+            return Ok(Err(HubRefusal::Invitation));
+        }
+        note(connection, &asker, "opened an invitation", &key, unix_s)?;
+    }
+    let (scopes, whence) = (in_words(scopes), Whence::default());
+    let new = New { kind, who, person, name, scopes: &scopes, lifetime_s, whence: &whence };
     let Some(secret) = make(connection, &new, unix_s)? else {
         return Ok(Err(HubRefusal::Full));
     };
-    match new.kind {
-        "code" => note(connection, &who, "signed in", "", unix_s)?,
-        "token" => note(connection, &who, "made a token", new.name, unix_s)?,
+    match kind {
+        "code" => note(connection, &asker, "signed in", "", unix_s)?,
+        "token" => note(connection, &asker, "made a token", name, unix_s)?,
         // Each command makes one; what it changes is noted.
         _ => {}
     }
     Ok(Ok(secret))
 }
 
-/// Exchanges a code for the secret of a browser's session; `None` if the code isn't good.
+/// Who a key's holder is here: the person whose invitation it opens, a person, an owner, or a tenant. Its signature is checked
+/// behind that.
+///
+/// # Errors
+/// The database fails; or inside, why it is nobody.
+fn asker(
+    connection: &Connection,
+    request: &SignIn,
+    owners: &[VerifyingKey],
+    unix_s: u64,
+) -> Result<Result<Asker, HubRefusal>, sql::Error> {
+    let who = request.key.to_string();
+    let known = people::of_key(connection, &who)?;
+    let is_owner =
+        known.is_none() && (owners.contains(&request.key) || has_device(connection, &who)?);
+    if let Access::Invitation { code } = &request.access {
+        return Ok(match people::invited(connection, code, unix_s)? {
+            None => Err(HubRefusal::Invitation),
+            Some(_) if known.is_some() || is_owner => Err(HubRefusal::KnownKey),
+            Some(member) => Ok(member.into()),
+        });
+    }
+    if let Some(member) = known {
+        return Ok(Ok(member.into()));
+    }
+    if !is_owner && !is_in_receipts(connection, &who)? {
+        return Ok(Err(HubRefusal::UnknownKey));
+    }
+    // On an open hub anybody's device names whom it likes as a tenant, which gives nobody room here for packages.
+    let is_open = owners.is_empty();
+    let may: &[Scope] = if is_owner || !is_open { &Scope::ALL } else { &SCOPES_OF_TENANT };
+    Ok(Ok(Asker { who, may, person: None }))
+}
+
+impl From<people::Member> for Asker {
+    fn from(member: people::Member) -> Self {
+        let people::Member { owner, person, role } = member;
+        Self { who: owner, may: role.scopes(), person: Some(person) }
+    }
+}
+
+/// Exchanges a code for the secret of a browser's session, which goes as far as the code; `None` if the code isn't good.
 pub(crate) fn open_page(
     connection: &Connection,
     code: &str,
+    whence: &Whence,
     unix_s: u64,
 ) -> Result<Option<String>, sql::Error> {
     let take = "DELETE FROM passes WHERE secret_hash = ?1 AND kind = 'code' AND expires_unix_s > ?2 \
-         RETURNING who";
-    let who: Option<String> = connection
-        .statement(take)
-        .query_row(params![hash(code), seconds(unix_s)], |row| row.get(0))
-        .optional()?;
-    match who {
-        Some(who) => {
-            let (who, name, scopes) = (who.as_str(), "", in_words(&Scope::ALL));
-            make(connection, &New { kind: "page", who, name, scopes, lifetime_s: PAGE_S }, unix_s)
+         RETURNING who, scopes, person";
+    let read = |row: &sql::Row<'_>| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<Option<i64>>(2)?))
+    };
+    let taken = connection.statement(take);
+    let taken = taken.query_row(params![hash(code), seconds(unix_s)], read).optional()?;
+    match taken {
+        Some((who, scopes, person)) => {
+            let (kind, name, lifetime_s) = ("page", "", PAGE_S);
+            let (who, scopes) = (who.as_str(), scopes.as_str());
+            let new = New { kind, who, person, name, scopes, lifetime_s, whence };
+            make(connection, &new, unix_s)
         }
         None => Ok(None),
     }
@@ -154,11 +269,11 @@ pub(crate) fn holder(
     secret: &str,
     unix_s: u64,
 ) -> Result<Option<Holder>, sql::Error> {
-    let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = ?2 AND expires_unix_s > ?3";
-    find_holder(connection, find, params![hash(secret), kind, seconds(unix_s)])
+    let find = format!("{HOLDER} AND s.secret_hash = ?1 AND s.kind = ?2 AND s.expires_unix_s > ?3");
+    find_holder(connection, &find, params![hash(secret), kind, seconds(unix_s)])
 }
 
-/// A browser's session that is open.
+/// A browser's session that is open, of the key itself or of a person who may do all that the key may here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     /// The number of its pass. Once the pass is over, another one may have it.
@@ -175,7 +290,7 @@ pub(crate) fn session_of(
     secret: &str,
     unix_s: u64,
 ) -> Result<Option<Session>, sql::Error> {
-    find_session(connection, "secret_hash = ?1", params![hash(secret), seconds(unix_s)])
+    find_session(connection, "s.secret_hash = ?1", params![hash(secret), seconds(unix_s)])
 }
 
 /// The browser's session with this number, if it is open.
@@ -184,7 +299,7 @@ pub(crate) fn session_by_id(
     id: i64,
     unix_s: u64,
 ) -> Result<Option<Session>, sql::Error> {
-    find_session(connection, "id = ?1", params![id, seconds(unix_s)])
+    find_session(connection, "s.id = ?1", params![id, seconds(unix_s)])
 }
 
 fn find_session(
@@ -193,12 +308,16 @@ fn find_session(
     pass: &[&dyn sql::ToSql],
 ) -> Result<Option<Session>, sql::Error> {
     let find = format!(
-        "SELECT id, who, secret_hash FROM passes WHERE {which} AND kind = 'page' AND expires_unix_s > ?2"
+        "SELECT s.id, s.who, s.secret_hash, s.person, s.scopes FROM passes s WHERE {which} \
+         AND s.kind = 'page' AND s.expires_unix_s > ?2"
     );
     let session = |row: &sql::Row<'_>| {
-        Ok(Session { id: row.get(0)?, who: row.get(1)?, secret_hash: row.get(2)? })
+        let (person, scopes): (Option<i64>, String) = (row.get(3)?, row.get(4)?);
+        let is_all = person.is_none() || has_word(&scopes, Scope::People);
+        let session = Session { id: row.get(0)?, who: row.get(1)?, secret_hash: row.get(2)? };
+        Ok(is_all.then_some(session))
     };
-    connection.statement(&find).query_row(pass, session).optional()
+    Ok(connection.statement(&find).query_row(pass, session).optional()?.flatten())
 }
 
 /// The holder of `secret`, if it is a pass for the session of `session`.
@@ -208,10 +327,11 @@ pub(crate) fn holder_in_session(
     secret: &str,
     unix_s: u64,
 ) -> Result<Option<Holder>, sql::Error> {
-    let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = 'session' \
-         AND name = ?2 AND expires_unix_s > ?3";
+    let find = format!(
+        "{HOLDER} AND s.secret_hash = ?1 AND s.kind = 'session' AND s.name = ?2 AND s.expires_unix_s > ?3"
+    );
     let pass = params![hash(secret), session.to_string(), seconds(unix_s)];
-    find_holder(connection, find, pass)
+    find_holder(connection, &find, pass)
 }
 
 fn find_holder(
@@ -219,8 +339,28 @@ fn find_holder(
     find: &str,
     pass: &[&dyn sql::ToSql],
 ) -> Result<Option<Holder>, sql::Error> {
-    let holder = |row: &sql::Row<'_>| Ok(Holder { who: row.get(0)?, scopes: row.get(1)? });
+    let holder = |row: &sql::Row<'_>| {
+        let (id, name): (Option<i64>, Option<String>) = (row.get(2)?, row.get(3)?);
+        Ok(Holder {
+            who: row.get(0)?,
+            scopes: row.get(1)?,
+            person: id.zip(name).map(|(id, name)| Person { id, name }),
+            secret_hash: row.get(4)?,
+            seen_unix_s: row.get(5)?,
+        })
+    };
     connection.statement(find).query_row(pass, holder).optional()
+}
+
+/// Notes that a pass was used in this hour.
+pub(crate) fn note_use(
+    connection: &Connection,
+    holder: &Holder,
+    unix_s: u64,
+) -> Result<(), sql::Error> {
+    let update = "UPDATE passes SET seen_unix_s = ?2 WHERE secret_hash = ?1";
+    let row = params![holder.secret_hash, hour_of(unix_s)];
+    connection.statement(update).execute(row).map(drop)
 }
 
 /// Ends the pass with `secret`.
@@ -229,20 +369,30 @@ pub(crate) fn sign_out(connection: &Connection, secret: &str) -> Result<(), sql:
     connection.statement(delete).execute([hash(secret)]).map(drop)
 }
 
-/// Ends pass number `id` of `who`; returns whether there was one.
+/// Ends pass number `id`, if it is one that `holder` sees; returns whether there was one.
 pub(crate) fn revoke(
     connection: &Connection,
-    who: &str,
+    holder: &Holder,
     id: i64,
     unix_s: u64,
 ) -> Result<bool, sql::Error> {
-    let delete = "DELETE FROM passes WHERE id = ?1 AND who = ?2 RETURNING name";
-    let name: Option<String> =
-        connection.statement(delete).query_row(params![id, who], |row| row.get(0)).optional()?;
-    if let Some(name) = &name {
-        note(connection, who, "revoked a pass", name, unix_s)?;
-    }
-    Ok(name.is_some())
+    const ENDED: &str = "RETURNING name, (SELECT p.name FROM people p WHERE p.id = passes.person)";
+    let (all, own) = (
+        format!("DELETE FROM passes WHERE id = ?1 AND who = ?2 {ENDED}"),
+        format!("DELETE FROM passes WHERE id = ?1 AND who = ?2 AND person = ?3 {ENDED}"),
+    );
+    let who = holder.who.as_str();
+    let read = |row: &sql::Row<'_>| Ok((row.get::<String>(0)?, row.get::<Option<String>>(1)?));
+    let ended = match holder.sees_alone() {
+        None => connection.statement(&all).query_row(params![id, who], read),
+        Some(person) => connection.statement(&own).query_row(params![id, who, person], read),
+    };
+    let Some((name, of)) = ended.optional()? else { return Ok(false) };
+    let (action, subject, detail) = ("revoked a pass", &*name, of.as_deref().unwrap_or_default());
+    let by = holder.by();
+    let event = audit::Event { unix_s, who, by, action, subject, detail, owner: who };
+    audit::append(connection, &event)?;
+    Ok(true)
 }
 
 /// Whether a device of that owner is listed.
@@ -263,11 +413,33 @@ fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), sql::Error
     connection.statement(delete).execute([seconds(unix_s)]).map(drop)
 }
 
-/// Ends the oldest passes for sessions of `who`, so that there is room for one more.
-fn make_room_for_session(connection: &Connection, who: &str) -> Result<(), sql::Error> {
-    let delete = "DELETE FROM passes WHERE id IN (SELECT id FROM passes WHERE who = ?1 AND kind = 'session' \
-         ORDER BY id DESC LIMIT 1000000 OFFSET ?2)";
-    connection.statement(delete).execute(params![who, SESSIONS_MAX - 1]).map(drop)
+/// Whether a key, or a person of it, has as many passes as can be good at once, those for sessions apart.
+fn has_many(connection: &Connection, who: &str, person: Option<i64>) -> Result<bool, sql::Error> {
+    let of_key =
+        "SELECT count(*) FROM passes WHERE who = ?1 AND person IS NULL AND kind <> 'session'";
+    let of_person = "SELECT count(*) FROM passes WHERE person = ?1 AND kind <> 'session'";
+    let count = |row: &sql::Row<'_>| row.get::<i64>(0);
+    Ok(match person {
+        None => connection.statement(of_key).query_row([who], count)? >= PASSES_MAX,
+        Some(id) => connection.statement(of_person).query_row([id], count)? >= PASSES_OF_PERSON_MAX,
+    })
+}
+
+/// Ends the oldest passes for sessions of a key, or of a person of it, so that there is room for one more.
+fn make_room_for_session(
+    connection: &Connection,
+    who: &str,
+    person: Option<i64>,
+) -> Result<(), sql::Error> {
+    let of_key = "DELETE FROM passes WHERE id IN (SELECT id FROM passes WHERE who = ?1 AND person IS NULL \
+         AND kind = 'session' ORDER BY id DESC LIMIT 1000000 OFFSET ?2)";
+    let of_person = "DELETE FROM passes WHERE id IN (SELECT id FROM passes WHERE person = ?1 \
+         AND kind = 'session' ORDER BY id DESC LIMIT 1000000 OFFSET ?2)";
+    match person {
+        None => connection.statement(of_key).execute(params![who, SESSIONS_MAX - 1]),
+        Some(id) => connection.statement(of_person).execute([id, SESSIONS_MAX - 1]),
+    }
+    .map(drop)
 }
 
 /// Scopes as they are stored.
@@ -278,33 +450,41 @@ fn in_words(scopes: &[Scope]) -> String {
     scopes.into_iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
 }
 
+fn has_word(scopes: &str, scope: Scope) -> bool {
+    scopes.split(' ').any(|word| word == scope.as_str())
+}
+
 /// Makes a pass; `None` if the system has no randomness.
 fn make(connection: &Connection, new: &New<'_>, unix_s: u64) -> Result<Option<String>, sql::Error> {
-    let mut random = [0; 20];
-    if getrandom::fill(&mut random).is_err() {
-        return Ok(None);
-    }
-    let secret = data_encoding::HEXLOWER.encode(&random);
-    let insert = "INSERT INTO passes (secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let New { kind, who, name, scopes, lifetime_s } = new;
-    let expires = seconds(unix_s.saturating_add(*lifetime_s));
-    let row = params![hash(&secret), kind, who, name, scopes, seconds(unix_s), expires];
+    let Some(secret) = secret() else { return Ok(None) };
+    let insert = "INSERT INTO passes (secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s, person, \
+         seen_unix_s, from_network, agent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let New { kind, who, person, name, scopes, lifetime_s, whence } = new;
+    let Whence { agent, network } = whence;
+    let (made, expires) = (seconds(unix_s), seconds(unix_s.saturating_add(*lifetime_s)));
+    let (hash, seen) = (hash(&secret), hour_of(unix_s));
+    let row = params![hash, kind, who, name, scopes, made, expires, person, seen, network, agent];
     connection.statement(insert).execute(row)?;
     Ok(Some(secret))
 }
 
 fn note(
     connection: &Connection,
-    who: &str,
+    asker: &Asker,
     action: &str,
     subject: &str,
     unix_s: u64,
 ) -> Result<(), sql::Error> {
-    let event = audit::Event { unix_s, who, action, subject, detail: "", owner: who };
+    let (who, by) = (asker.who.as_str(), name_of(asker.person.as_ref()));
+    let event = audit::Event { unix_s, who, by, action, subject, detail: "", owner: who };
     audit::append(connection, &event)
 }
 
-fn hash(secret: &str) -> [u8; 32] {
-    sha256(&[secret.as_bytes()]).0
+fn name_of(person: Option<&Person>) -> &str {
+    person.map_or("", |person| person.name.as_str())
+}
+
+/// The beginning of the hour, as the database stores it.
+fn hour_of(unix_s: u64) -> i64 {
+    seconds(unix_s / HOUR_S * HOUR_S)
 }

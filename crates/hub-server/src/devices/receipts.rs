@@ -75,6 +75,7 @@ fn take_one(
         let event = audit::Event {
             unix_s,
             who: &device_key,
+            by: "",
             action: "second receipt of a number",
             subject: &machine,
             detail: &number.to_string(),

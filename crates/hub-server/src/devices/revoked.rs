@@ -66,9 +66,9 @@ fn forget(connection: &Connection, exchange: &Exchange, key: &str) -> Result<(),
         }
         let delete = "DELETE FROM devices WHERE name = ?1";
         connection.statement(delete).execute([&name])?;
-        let (unix_s, subject) = (exchange.unix_s, name.as_str());
-        let event =
-            audit::Event { unix_s, who, action: "revoked", subject, detail: key, owner: who };
+        let (unix_s, by, subject) = (exchange.unix_s, exchange.by.as_str(), name.as_str());
+        let (action, detail, owner) = ("revoked", key, who);
+        let event = audit::Event { unix_s, who, by, action, subject, detail, owner };
         audit::append(connection, &event)?;
     }
     Ok(())

@@ -311,6 +311,7 @@ fn note(
     let event = audit::Event {
         unix_s: exchange.unix_s,
         who: &exchange.who,
+        by: &exchange.by,
         action,
         subject: &subject,
         detail: digest,

@@ -125,6 +125,7 @@ pub(super) fn exchange_of(owner: &str, unix_s: u64, hub_hears_since_unix_s: u64)
         headers: HeaderMap::new(),
         body: Vec::new(),
         who: owner.to_string(),
+        by: String::new(),
         unix_s,
         hub_hears_since_unix_s,
     }

@@ -148,8 +148,9 @@ impl Database {
         }
         self.write(|database| {
             let detail = format!("{count} devices");
-            let (who, action, subject, owner) = ("hub", "import", "", "");
-            let event = audit::Event { unix_s, who, action, subject, detail: &detail, owner };
+            let (who, by, action, subject, owner) = ("hub", "", "import", "", "");
+            let detail = detail.as_str();
+            let event = audit::Event { unix_s, who, by, action, subject, detail, owner };
             audit::append(&database.connection, &event)
         })?;
         self.commit()?;
@@ -208,6 +209,7 @@ impl Database {
         let event = audit::Event {
             unix_s: *unix_s,
             who: &device_key,
+            by: "",
             action,
             subject: device,
             detail: &kept.seen_at.to_string(),

@@ -1,5 +1,7 @@
 //! The hub's functions beside the directory, called over sessions.
 
+use opentelemetry::trace::SpanKind;
+use opentelemetry::{Context, KeyValue};
 use serde::de::DeserializeOwned;
 use tenure_hub::{Failure, ServiceCall, StorageError};
 use tenure_wire::NoResult;
@@ -14,7 +16,22 @@ use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
 use crate::api::sign_in;
 use crate::devices::{logs, receipts, reports};
 use crate::store::{Database, failed, sql};
+use crate::traces::Traced;
 use crate::{api, registry, rollouts};
+
+/// Answers a call, in bytes.
+type Serve = fn(&mut Database, &ServiceCall<'_>) -> postcard::Result<Vec<u8>>;
+
+/// The functions that are answered here; spans have their names.
+const FUNCTIONS: [(&str, Serve); 7] = [
+    (function::SIGN_IN, |hub, call| postcard::to_allocvec(&hub.sign_in(call))),
+    (function::REQUEST, |hub, call| postcard::to_allocvec(&hub.request(call))),
+    (function::TAKE_RECEIPTS, |hub, call| postcard::to_allocvec(&hub.take_receipts(call))),
+    (function::WORK, |hub, call| postcard::to_allocvec(&hub.work(call))),
+    (function::PART, |hub, call| postcard::to_allocvec(&hub.part(call))),
+    (function::REPORT, |hub, call| postcard::to_allocvec(&hub.report(call))),
+    (function::LOG, |hub, call| postcard::to_allocvec(&hub.log(call))),
+];
 
 impl Database {
     /// Answers a call of a function that isn't the directory's; the caller commits.
@@ -22,16 +39,12 @@ impl Database {
     /// # Errors
     /// There is no such function.
     pub(crate) fn serve(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
-        let answer = match call.function {
-            function::SIGN_IN => postcard::to_allocvec(&self.sign_in(call)),
-            function::REQUEST => postcard::to_allocvec(&self.request(call)),
-            function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
-            function::WORK => postcard::to_allocvec(&self.work(call)),
-            function::PART => postcard::to_allocvec(&self.part(call)),
-            function::REPORT => postcard::to_allocvec(&self.report(call)),
-            function::LOG => postcard::to_allocvec(&self.log(call)),
-            _ => return Err(NoResult::NoSuchFunction),
-        };
+        let known = FUNCTIONS.into_iter().find(|(name, _)| *name == call.function);
+        let (name, serve) = known.ok_or(NoResult::NoSuchFunction)?;
+        let of_sessions = [KeyValue::new("rpc.system", "tenure")];
+        let traced = Traced::begin(name, SpanKind::Server, of_sessions, &Context::new());
+        let answer = serve(self, call);
+        traced.end(answer.is_ok());
         answer.map(Some).map_err(|_| NoResult::Execution)
     }
 

@@ -7,8 +7,14 @@
 use tenure_crypto::sha256;
 use tenure_wire::Digest;
 
-use super::sql::{self, Connection, Next, OptionalExtension as _, params};
+use super::sql::{self, Connection, Next, OptionalExtension as _, Words, params};
 
+/// Whether entries name a person.
+const HAS_PEOPLE: Words = Words::each(
+    "SELECT 1 FROM pragma_table_info('audit') WHERE name = 'by'",
+    "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() \
+     AND table_name = 'audit' AND column_name = 'by'",
+);
 /// The hash before the first entry.
 const START: Digest = Digest([0; 32]);
 
@@ -19,6 +25,8 @@ pub(crate) struct Event<'a> {
     pub(crate) unix_s: u64,
     /// The one who did it: a key, or `hub`.
     pub(crate) who: &'a str,
+    /// The person who did it in the key's name; empty for the key itself.
+    pub(crate) by: &'a str,
     /// The deed.
     pub(crate) action: &'a str,
     /// The thing that it was done to.
@@ -53,22 +61,23 @@ pub(crate) fn append(connection: &Connection, event: &Event<'_>) -> Result<(), s
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let (number, previous) = last.map_or((0, START), |(number, hash)| (number, Digest(hash)));
-    let texts = [event.who, event.action, event.subject, event.detail, event.owner];
-    let [who, action, subject, detail, owner] = texts.map(|text| connection.storable(text));
+    let texts = [event.who, event.by, event.action, event.subject, event.detail, event.owner];
+    let [who, by, action, subject, detail, owner] = texts.map(|text| connection.storable(text));
     let stored = Event {
         unix_s: event.unix_s,
         who: &who,
+        by: &by,
         action: &action,
         subject: &subject,
         detail: &detail,
         owner: &owner,
     };
     let hash = hash(&previous, number + 1, &stored);
-    let insert = "INSERT INTO audit (number, unix_s, who, action, subject, detail, owner, hash) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let Event { unix_s, who, action, subject, detail, owner } = stored;
+    let insert = "INSERT INTO audit (number, unix_s, who, action, subject, detail, owner, hash, \"by\") \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let Event { unix_s, who, by, action, subject, detail, owner } = stored;
     let number = number + 1;
-    let row = params![number, seconds(unix_s), who, action, subject, detail, owner, hash.0];
+    let row = params![number, seconds(unix_s), who, action, subject, detail, owner, hash.0, by];
     connection.statement(insert).execute(row).map(drop)
 }
 
@@ -77,17 +86,24 @@ pub(crate) fn append(connection: &Connection, event: &Event<'_>) -> Result<(), s
 /// # Errors
 /// The database fails; or inside, where the chain is broken.
 pub(crate) fn verify(connection: &Connection) -> Result<Result<Option<Entry>, Broken>, sql::Error> {
-    let all = "SELECT number, unix_s, who, action, subject, detail, owner, hash FROM audit \
-         ORDER BY number";
+    // A backup of an earlier version is read as it is, and its log knows no people.
+    let by = match connection.statement(HAS_PEOPLE.of(connection.dialect())).exists([])? {
+        true => "audit.\"by\"",
+        false => "''",
+    };
+    let all = format!(
+        "SELECT number, unix_s, who, action, subject, detail, owner, hash, {by} FROM audit ORDER BY number"
+    );
     let (mut last, mut broken): (Option<Entry>, _) = (None, None);
-    connection.statement(all).each([], |row| {
+    connection.statement(&all).each([], |row| {
         let text = |index: usize| row.get::<String>(index);
         let (who, action, subject) = (text(2)?, text(3)?, text(4)?);
-        let (detail, owner) = (text(5)?, text(6)?);
+        let (detail, owner, by) = (text(5)?, text(6)?, text(8)?);
         let number: i64 = row.get(0)?;
         let event = Event {
             unix_s: u64::try_from(row.get::<i64>(1)?).unwrap_or(0),
             who: &who,
+            by: &by,
             action: &action,
             subject: &subject,
             detail: &detail,
@@ -107,12 +123,15 @@ pub(crate) fn verify(connection: &Connection) -> Result<Result<Option<Entry>, Br
     Ok(broken.map_or(Ok(last), Err))
 }
 
-/// SHA-256 of the hash before, the number, the time and each text with its length before it.
+/// SHA-256 of the hash before, the number, the time and each text with its length before it: the person last, if there is
+/// one, so that entries of before people have the hash that they had.
 fn hash(previous: &Digest, number: i64, event: &Event<'_>) -> Digest {
     let mut bytes = Vec::from(previous.0);
     bytes.extend(number.to_le_bytes());
     bytes.extend(seconds(event.unix_s).to_le_bytes());
-    for text in [event.who, event.action, event.subject, event.detail, event.owner] {
+    let of_person = (!event.by.is_empty()).then_some(event.by);
+    let texts = [event.who, event.action, event.subject, event.detail, event.owner];
+    for text in texts.into_iter().chain(of_person) {
         bytes.extend((text.len() as u64).to_le_bytes());
         bytes.extend(text.as_bytes());
     }

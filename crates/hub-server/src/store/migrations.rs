@@ -8,7 +8,7 @@ use super::error::DatabaseError;
 const APPLICATION_ID: i64 = 0x546E_4862;
 
 /// The steps from each version to the next.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     include_str!("../../migrations/1.sql"),
     include_str!("../../migrations/2.sql"),
     include_str!("../../migrations/3.sql"),
@@ -20,6 +20,7 @@ const STEPS: [&str; 11] = [
     include_str!("../../migrations/9.sql"),
     include_str!("../../migrations/10.sql"),
     include_str!("../../migrations/11.sql"),
+    include_str!("../../migrations/12.sql"),
 ];
 
 /// Checks whose database it is, and brings it to this program's version in one transaction.

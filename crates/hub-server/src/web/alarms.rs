@@ -19,7 +19,7 @@ enum Undone {
     /// No token, or one that isn't good.
     #[response(status = 401)]
     Token,
-    /// The token doesn't have the scope `rollouts`.
+    /// The token doesn't have the scope `alarms`.
     #[response(status = 403, content_type = "application/problem+json")]
     Scope(Problem),
     /// There is no such alarm of this key.

@@ -1,4 +1,4 @@
-//! Requests over HTTP that sessions ask, too: rollouts, revocations, and the registry.
+//! Requests over HTTP that sessions ask, too: rollouts, revocations, people and the registry; and those of the pages' forms.
 //!
 //! Invariants:
 //! - Who has no pass is refused before the body is read.
@@ -7,9 +7,10 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
+use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
+use serde_json::Value;
 
 use crate::api;
 use crate::api::sign_in::Holder;
@@ -17,6 +18,7 @@ use crate::exchange::{Exchange, Reply, pairs, segments_of};
 use crate::store::sql::{self, Connection};
 use crate::store::{Database, DatabaseError};
 use crate::web::bodies::Place;
+use crate::web::pages::layout::or_sign_in;
 use crate::web::state::HubState;
 use crate::web::{gate, now, path_of};
 
@@ -46,6 +48,7 @@ impl FromRequest<HubState> for Asked {
             headers: parts.headers,
             body: read(body).await?,
             who: holder.who.clone(),
+            by: holder.by().to_string(),
             unix_s: now(hub),
             hub_hears_since_unix_s: hub.hears_since_unix_s(),
         };
@@ -89,7 +92,7 @@ impl Asked {
         let action: Action =
             Box::new(move |connection| api::exchange(connection, &holder, &exchange));
         match hub.run(move |_, database| on(database, action)).await {
-            Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
+            Ok(reply) => response(reply),
             Err(answer) => answer,
         }
     }
@@ -97,3 +100,36 @@ impl Asked {
 
 /// The answering of a request.
 type Action = Box<dyn FnMut(&Connection) -> Result<Reply, sql::Error> + Send>;
+
+/// An answer as HTTP has it.
+pub(crate) fn response(reply: Reply) -> Response {
+    (reply.status, reply.header_map(), reply.body).into_response()
+}
+
+/// Does what a form of a page asks for: the `POST` of the API with these segments and this body.
+///
+/// # Errors
+/// The answer to a browser that isn't signed in, or where the database fails.
+pub(crate) async fn act(
+    hub: &HubState,
+    headers: &HeaderMap,
+    segments: &[&str],
+    body: &Value,
+) -> Result<Reply, Response> {
+    let holder = gate::holder(hub, headers).await.map_err(or_sign_in)?;
+    let exchange = Exchange {
+        method: Method::POST,
+        segments: segments.iter().map(|segment| (*segment).to_string()).collect(),
+        parameters: Vec::new(),
+        headers: HeaderMap::new(),
+        body: body.to_string().into_bytes(),
+        who: holder.who.clone(),
+        by: holder.by().to_string(),
+        unix_s: now(hub),
+        hub_hears_since_unix_s: hub.hears_since_unix_s(),
+    };
+    let done = hub.run(move |_, database| {
+        database.transact(|connection| api::exchange(connection, &holder, &exchange))
+    });
+    done.await
+}

@@ -9,6 +9,7 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 use tenure_wire::hub::Scope;
 
+use crate::api::sign_in::Holder;
 use crate::exchange::pairs;
 use crate::web::nowhere::nothing_here;
 use crate::web::pages::layout::or_sign_in;
@@ -89,6 +90,7 @@ impl Opens for Watching {
 pub(crate) struct Pass<O> {
     /// The key that asks.
     pub(crate) who: String,
+    pub(crate) holder: Holder,
     _opens: PhantomData<O>,
 }
 
@@ -96,8 +98,8 @@ impl<O: Opens> FromRequestParts<HubState> for Pass<O> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, hub: &HubState) -> Result<Self, Response> {
-        let who = gate::who(hub, &parts.headers, O::SCOPE).await?;
-        Ok(Self { who, _opens: PhantomData })
+        let holder = gate::holder_of(hub, &parts.headers, O::SCOPE).await?;
+        Ok(Self { who: holder.who.clone(), holder, _opens: PhantomData })
     }
 }
 
@@ -105,13 +107,14 @@ impl<O: Opens> FromRequestParts<HubState> for Pass<O> {
 pub(crate) struct SignedIn {
     /// The key that asks.
     pub(crate) who: String,
+    pub(crate) holder: Holder,
 }
 
 impl FromRequestParts<HubState> for SignedIn {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, hub: &HubState) -> Result<Self, Response> {
-        let who = gate::who(hub, &parts.headers, Scope::Read).await.map_err(or_sign_in)?;
-        Ok(Self { who })
+        let holder = gate::holder_of(hub, &parts.headers, Scope::Read).await.map_err(or_sign_in)?;
+        Ok(Self { who: holder.who.clone(), holder })
     }
 }

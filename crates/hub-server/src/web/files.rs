@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::api::lists::object;
 use crate::api::resource::{Cell, Request, Resource};
+use crate::api::sign_in::Holder;
 use crate::store::sql::{self, Connection, Next};
 use crate::web::answers::{csv_line, problem};
 use crate::web::extract::Parameters;
@@ -82,11 +83,11 @@ impl Form {
     }
 }
 
-/// The rows of a list that `who` may see and the parameters ask for, as a file; all of them unless they say how many.
+/// The rows of a list that `holder` may see and the parameters ask for, as a file; all of them unless they say how many.
 pub(crate) async fn file(
     hub: &HubState,
     resource: &'static Resource,
-    who: String,
+    holder: Holder,
     Parameters(parameters): &Parameters,
     form: Form,
 ) -> Response {
@@ -96,12 +97,12 @@ pub(crate) async fn file(
     };
     let is_said = parameters.iter().any(|(name, _)| name == "limit");
     let rows_max = if is_said { request.limit } else { u64::MAX };
-    let Ok(place) = hub.files().take(&who).await else {
+    let Ok(place) = hub.files().take(&holder.who).await else {
         return unavailable("the hub ends");
     };
     let (sender, mut frames) = mpsc::channel(FRAMES_WAITING);
     let begun = hub.figures().begin_file();
-    let feed = Feed { resource, who, request, rows_max, form, out: Out::new(sender, PATIENCE) };
+    let feed = Feed { resource, holder, request, rows_max, form, out: Out::new(sender, PATIENCE) };
     let state = hub.clone();
     tokio::spawn(async move {
         let _held = (place, begun);
@@ -143,7 +144,7 @@ fn body(first: Bytes, frames: Receiver<Frame>) -> Body {
 /// The rows of a file on their way.
 struct Feed {
     resource: &'static Resource,
-    who: String,
+    holder: Holder,
     request: Request,
     /// How many rows, at most.
     rows_max: u64,
@@ -160,7 +161,7 @@ impl Reading for Feed {
             return Err(sql::Error::Failed);
         }
         let (resource, form) = (self.resource, self.form);
-        let Self { who, request, rows_max, out, .. } = self;
+        let Self { holder, request, rows_max, out, .. } = self;
         out.waiting = form.head(resource);
         let is_on_a_server = connection.is_shared();
         let page_rows = if is_on_a_server { PAGE_ROWS } else { u64::MAX };
@@ -168,7 +169,7 @@ impl Reading for Feed {
         while left > 0 {
             let page = Request { limit: page_rows.min(left), skip, ..request.clone() };
             let (mut count, mut is_gone) = (0, false);
-            resource.each(connection, who, &page, |row| {
+            resource.each(connection, holder, &page, |row| {
                 out.waiting += &form.row(resource, &row, is_first);
                 (count, is_first) = (count + 1, false);
                 is_gone = !is_on_a_server && out.waiting.len() >= FRAME_BYTES && !out.send();

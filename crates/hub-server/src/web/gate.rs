@@ -83,18 +83,18 @@ pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
     pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
 }
 
-/// The key whose pass a request carries, if the pass goes as far as `scope`.
+/// The holder of the pass that a request carries, if the pass goes as far as `scope`.
 ///
 /// # Errors
 /// The answer to a request without a pass that is good, or whose pass doesn't go so far.
-pub(crate) async fn who(
+pub(crate) async fn holder_of(
     hub: &HubState,
     headers: &HeaderMap,
     scope: Scope,
-) -> Result<String, Response> {
+) -> Result<Holder, Response> {
     let holder = holder(hub, headers).await?;
     if holder.may(scope) {
-        return Ok(holder.who);
+        return Ok(holder);
     }
     let text = format!("this token doesn't have the scope `{}`\n", scope.as_str());
     Err((StatusCode::FORBIDDEN, text).into_response())
@@ -116,7 +116,26 @@ pub(crate) async fn holder(hub: &HubState, headers: &HeaderMap) -> Result<Holder
     });
     let holder = holder.await?.ok_or_else(unauthorized)?;
     tracing::Span::current().record("who", &*holder.who);
+    note_use(hub, &holder);
     Ok(holder)
+}
+
+/// Has it written down, beside the request, that a pass is used in this hour, once. Where nothing can be written, or another one
+/// is being written down, one of the next requests does.
+fn note_use(hub: &HubState, holder: &Holder) {
+    if !holder.was_used_earlier(now(hub)) {
+        return;
+    }
+    let Some(turn) = hub.turn_to_note() else { return };
+    let (hub, holder) = (hub.clone(), holder.clone());
+    tokio::spawn(async move {
+        let _turn = turn;
+        let noted = hub.run(move |hub, database| {
+            let unix_s = now(hub);
+            database.transact(|connection| sign_in::note_use(connection, &holder, unix_s))
+        });
+        let _ = noted.await;
+    });
 }
 
 /// The credentials behind the scheme `scheme`, whose letters have no case (RFC 9110 11.1).

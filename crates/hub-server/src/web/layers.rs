@@ -36,7 +36,8 @@ async fn told_of_length(answer: Response, bytes: usize) -> Response {
 /// Compresses texts for clients that take it; not pictures, nor streams of events, nor what is short.
 ///
 /// An answer that holds a secret beside a text of somebody else's would show the secret by its length (BREACH). None
-/// does: what opens the pages is in headers, and what proves that a change comes from them is said by the browser.
+/// does: what opens the pages is in headers, and what proves that a change comes from them is said by the browser. The code
+/// of an invitation is another one in each answer, so that two of them tell nothing together.
 pub(super) fn compressed(router: Router<HubState>) -> Router<HubState> {
     router.layer(CompressionLayer::new().gzip(true)).layer(map_response(weakened))
 }

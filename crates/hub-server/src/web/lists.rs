@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::lists;
 use crate::api::resource::{RESOURCES, Request, Resource, Rows};
+use crate::api::sign_in::Holder;
 use crate::web::answers::{conditional, problem};
 use crate::web::extract::{Parameters, Pass, Reading};
 use crate::web::state::HubState;
@@ -27,11 +28,11 @@ pub(super) fn routes() -> OpenApiRouter<HubState> {
 async fn show(
     resource: &'static Resource,
     State(hub): State<HubState>,
-    Pass { who, .. }: Pass<Reading>,
+    Pass { holder, .. }: Pass<Reading>,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
-    match rows(&hub, resource, who, &parameters).await {
+    match rows(&hub, resource, &holder, &parameters).await {
         Ok((_, rows)) => {
             let page = lists::page(resource, &rows).to_string();
             conditional(&headers, "application/json", page)
@@ -40,19 +41,20 @@ async fn show(
     }
 }
 
-/// The rows that a request of `who` asks for, and it may see.
+/// The rows that a request of `holder` asks for, and it may see.
 ///
 /// # Errors
 /// The answer to parameters that can't be read, or where the database fails.
 pub(crate) async fn rows(
     hub: &HubState,
     resource: &'static Resource,
-    who: String,
+    holder: &Holder,
     Parameters(parameters): &Parameters,
 ) -> Result<(Request, Rows), Response> {
     let request = Request::parse(resource, parameters)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, &error))?;
-    let asked = request.clone();
-    let rows = hub.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));
+    let (holder, asked) = (holder.clone(), request.clone());
+    let rows =
+        hub.run(move |_, database| Ok(resource.rows(&database.connection, &holder, &asked)?));
     Ok((request, rows.await?))
 }

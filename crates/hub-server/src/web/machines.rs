@@ -35,7 +35,7 @@ use tickets::{Proof, Ticket, Tickets};
 /// Who calls machines for visitors: the hub, by two keys, so that a lease may tell one kind of visitor from the other.
 #[derive(Clone, Debug)]
 pub struct Visitors<V> {
-    /// Calls for those who are signed in and own the device.
+    /// Calls for those who are signed in and own the device, or are an owner by the role that its owner gave them.
     pub owners: V,
     /// Calls for everybody else.
     pub guests: V,

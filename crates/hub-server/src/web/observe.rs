@@ -1,8 +1,8 @@
-//! Observation of requests: an id that answer and log share, a line in the log, and the time by route.
+//! Observation of requests: an id that answer and log share, a line in the log, a span, and the time by route.
 //!
 //! Invariants:
 //! - An id that a client brings counts behind a proxy alone, and only if it is a short word: others are the hub's own.
-//! - The log has the route of a request and not its address, in which a ticket or a code may stand.
+//! - The log has the route of a request and not its address, in which a ticket or a code may stand; so does its span.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,9 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Method};
+use opentelemetry::trace::{FutureExt as _, SpanKind};
+use opentelemetry::{Context, KeyValue};
 use tenure_http_listener::Host;
 use tower::ServiceBuilder;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
@@ -18,6 +20,7 @@ use tower_http::trace::TraceLayer;
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::traces::{self, Traced};
 use crate::web::state::HubState;
 
 /// The header of the id.
@@ -37,6 +40,7 @@ pub(super) fn observed(router: Router<HubState>, hub: &HubState) -> Router<HubSt
         .map_request(move |request| with_id_of_proxy_alone(request, is_by_proxy))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
         .layer(trace)
+        .layer(from_fn_with_state(hub.clone(), traced))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(from_fn_with_state(hub.clone(), measure));
     router.layer(layers)
@@ -79,6 +83,31 @@ fn answered(response: &Response, took: Duration, _: &Span) {
         true => tracing::warn!(status, ms, "answered"),
         false => tracing::info!(status, ms, "answered"),
     }
+}
+
+/// Has a request answered in a span of its own, below the one that a proxy names.
+async fn traced(State(hub): State<HubState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("none", MatchedPath::as_str).to_string();
+    let method = known(request.method());
+    let name = format!("{method} {route}");
+    let attributes =
+        [KeyValue::new("http.request.method", method), KeyValue::new("http.route", route)];
+    let parent = match hub.is_by_proxy() {
+        true => traces::asked(request.headers()),
+        false => Context::new(),
+    };
+    let traced = Traced::begin(name, SpanKind::Server, attributes, &parent);
+    let response = next.run(request).with_context(traced.context().clone()).await;
+    traced.note("http.response.status_code", response.status().as_u16().into());
+    traced.end(!response.status().is_server_error());
+    response
+}
+
+/// A method that spans may name; those that nobody knows are one (OpenTelemetry's conventions for HTTP spans).
+fn known(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|known| method == known).unwrap_or("_OTHER")
 }
 
 /// Measures a request until the head of its answer is there.

@@ -6,6 +6,7 @@ mod charts;
 mod installing;
 pub(crate) mod layout;
 pub(crate) mod logs;
+pub(crate) mod people;
 pub(crate) mod rollouts;
 pub(crate) mod sign_in;
 mod table;
@@ -16,14 +17,16 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::HeaderMap;
 use maud::{Markup, html};
+use tenure_wire::hub::Scope;
 
 use crate::api::resource::{Kind, RESOURCES, Request, Resource, Rows, resource};
+use crate::api::sign_in::Holder;
 use crate::web::extract::{Parameters, Segments, SignedIn};
 use crate::web::files::{self, Form};
 use crate::web::lists;
 use crate::web::state::HubState;
 use layout::{missing, page};
-use table::{facts, search, table, turn};
+use table::{Forms, facts, revoke_button, search, table, turn};
 
 /// Each page with its address.
 pub(super) fn routes() -> Router<HubState> {
@@ -53,40 +56,56 @@ pub(super) fn routes() -> Router<HubState> {
         .route("/sign-in", get(sign_in::show).post(sign_in::by_form))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/passes/{id}/revoke", post(sign_in::revoke))
+        .route("/people", post(people::invite))
+        .route("/people/{name}/role", post(people::change_role))
+        .route("/people/{name}/dismiss", post(people::dismiss))
 }
 
 /// The list that is shown first.
 const FLEET: &str = "devices";
 /// The list that shows the alarms of rules before its own.
 const ALARMS: &str = "alarms";
+/// The list that shows a form for one more before its rows.
+const PEOPLE: &str = "people";
 
 /// `GET /RESOURCE`.
 async fn list(
     resource: &'static Resource,
     State(hub): State<HubState>,
-    SignedIn { who }: SignedIn,
+    SignedIn { holder, .. }: SignedIn,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
     let by_rules = match resource.name {
-        ALARMS => match alarms::by_rules(&hub, who.clone()).await {
+        ALARMS => match alarms::by_rules(&hub, &holder).await {
             Ok(by_rules) => Some(by_rules),
             Err(answer) => return answer,
         },
         _ => None,
     };
-    let (request, rows) = match lists::rows(&hub, resource, who, &parameters).await {
+    let (request, rows) = match lists::rows(&hub, resource, &holder, &parameters).await {
         Ok(rows) => rows,
         Err(answer) => return answer,
     };
     let body = html! {
         @if let Some(by_rules) = by_rules { (by_rules) }
         p { (resource.about) }
+        @if resource.name == PEOPLE && holder.may(Scope::People) { (people::invite_form()) }
         (search(resource, &request))
-        (table(resource, &request, &rows, true))
+        (table(resource, &request, &rows, true, forms_of(resource, &holder)))
         (turn(resource, &request, &rows))
     };
     page(&headers, resource.title, resource.name, &body)
+}
+
+/// The forms behind the rows of a list, as far as the pass goes.
+fn forms_of(resource: &Resource, holder: &Holder) -> Option<Forms> {
+    let forms: Forms = match resource.name {
+        "passes" if holder.may(Scope::Passes) => ("End", revoke_button),
+        PEOPLE if holder.may(Scope::People) => ("Change", people::forms),
+        _ => return None,
+    };
+    Some(forms)
 }
 
 /// `GET /RESOURCE.csv` and `GET /RESOURCE.json`.
@@ -94,23 +113,23 @@ async fn list_as_file(
     resource: &'static Resource,
     form: Form,
     State(hub): State<HubState>,
-    SignedIn { who }: SignedIn,
+    SignedIn { holder, .. }: SignedIn,
     parameters: Parameters,
 ) -> Response {
-    files::file(&hub, resource, who, &parameters, form).await
+    files::file(&hub, resource, holder, &parameters, form).await
 }
 
 /// `GET /devices/NAME`: one device with what belongs to it.
 async fn device(
     State(hub): State<HubState>,
     Segments(device): Segments<String>,
-    SignedIn { who }: SignedIn,
+    SignedIn { who, holder }: SignedIn,
     headers: HeaderMap,
 ) -> Response {
     let mut parts = Vec::new();
     for resource in OF_DEVICE.iter().filter_map(|name| resource(name)) {
         let parameters = Parameters(vec![("device".to_string(), device.clone())]);
-        match lists::rows(&hub, resource, who.clone(), &parameters).await {
+        match lists::rows(&hub, resource, &holder, &parameters).await {
             Ok((request, rows)) => parts.push((resource, request, rows)),
             Err(answer) => return answer,
         }
@@ -127,20 +146,21 @@ async fn device(
         Err(answer) => return answer,
     };
     let machines = machines_of(&parts);
-    let log = logs::on_device(&hub, &device, &machines);
+    let sees_log = holder.may(Scope::Logs);
+    let visits = holder.sees_alone().is_none();
     let body = html! {
         @for (resource, request, rows) in &parts {
             @if !rows.rows.is_empty() {
                 h2 { (resource.title) }
                 @if resource.name == "device-reports" { (facts(resource, rows)) }
-                @else { (table(resource, request, rows, false)) }
+                @else { (table(resource, request, rows, false, None)) }
             }
             @if resource.name == "machines" {
-                @if !machines.is_empty() { (own_pages(&device, &machines)) }
+                @if !machines.is_empty() && visits { (own_pages(&device, &machines)) }
                 (charts)
             }
         }
-        (log)
+        @if sees_log { (logs::on_device(&hub, &device, &machines)) }
         (commands)
     };
     page(&headers, &device, "devices", &body)

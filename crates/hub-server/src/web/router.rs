@@ -23,7 +23,7 @@ use crate::web::pages::{self, bills, logs};
 use crate::web::state::HubState;
 use crate::web::{
     alarms, assets, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages,
-    receipts, rollouts,
+    people, receipts, rollouts,
 };
 
 /// How long a request may take, its body included.
@@ -52,9 +52,13 @@ fn api() -> OpenApiRouter<HubState> {
     OpenApiRouter::with_openapi(openapi::skeleton())
         .merge(lists::routes())
         .merge(rollouts::routes())
+        .merge(people::routes())
         .routes(routes!(alarms::acknowledge))
         .routes(routes!(bills::json))
         .routes(routes!(logs::stream))
         .routes(routes!(receipts::take))
         .routes(routes!(openapi::describe))
 }
+
+#[cfg(test)]
+mod tests;

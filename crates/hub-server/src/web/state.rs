@@ -5,12 +5,16 @@ use std::time::Instant;
 
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
+use opentelemetry::Context;
+use opentelemetry::trace::SpanKind;
 use tenure_package::Tariff;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::running::Running;
 use crate::running::live_logs::LiveLogs;
 use crate::store::sql::{self, Connection};
 use crate::store::{Database, DatabaseError};
+use crate::traces::Traced;
 use crate::web::Pages;
 use crate::web::bodies::Bodies;
 use crate::web::figures::Figures;
@@ -28,13 +32,16 @@ struct Shared {
     bodies: Bodies,
     files: Bodies,
     figures: Figures,
+    /// The one turn to note that a pass is used.
+    noting: Arc<Semaphore>,
 }
 
 impl HubState {
     pub(super) fn new(pages: Pages) -> Self {
         let (idle, bodies) = (Mutex::new(Vec::new()), Bodies::new());
         let (files, figures) = (Bodies::of_files(), Figures::new());
-        Self(Arc::new(Shared { pages, idle, bodies, files, figures }))
+        let noting = Arc::new(Semaphore::new(1));
+        Self(Arc::new(Shared { pages, idle, bodies, files, figures, noting }))
     }
 
     /// The places for requests with long bodies.
@@ -45,6 +52,11 @@ impl HubState {
     /// The places for lists as files.
     pub(super) fn files(&self) -> &Bodies {
         &self.0.files
+    }
+
+    /// The turn to note that a pass is used, unless another one has it.
+    pub(super) fn turn_to_note(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.noting).try_acquire_owned().ok()
     }
 
     /// The figures of what was answered so far.
@@ -96,12 +108,12 @@ impl HubState {
     ) -> Result<T, Response> {
         let state = self.clone();
         let asked = Instant::now();
+        let request = Context::current();
         let done = tokio::task::spawn_blocking(move || {
-            let mut database = state.database()?;
-            let done = action(&state, &mut database)?;
-            // One that failed isn't used again.
-            state.keep(database);
-            Ok::<T, DatabaseError>(done)
+            let traced = Traced::begin("database", SpanKind::Internal, [], &request);
+            let done = state.on_a_connection(action);
+            traced.end(done.is_ok());
+            done
         });
         let done = done.await;
         self.figures().database(asked.elapsed(), matches!(done, Ok(Ok(_))));
@@ -130,6 +142,17 @@ impl HubState {
         };
         // One that panics has dropped its way to the client, who misses the end.
         let _ = tokio::task::spawn_blocking(read).await;
+    }
+
+    fn on_a_connection<T>(
+        &self,
+        action: impl FnOnce(&Self, &mut Database) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let mut database = self.database()?;
+        let done = action(self, &mut database)?;
+        // One that failed isn't used again.
+        self.keep(database);
+        Ok(done)
     }
 
     fn database(&self) -> Result<Database, DatabaseError> {

@@ -5,6 +5,7 @@ mod world;
 
 use std::thread;
 
+use serde_json::{Value, json};
 use tenure_wire::hub::{Access, HubRefusal, Scope};
 use world::place::Place;
 use world::{World, owner, token_access};
@@ -56,4 +57,55 @@ fn passes_of_a_key_are_as_many_however_many_hubs_make_them() {
     assert_eq!(made.iter().sum::<usize>(), PASSES_MAX, "{made:?}");
     let kept = hubs[0].place.rows("SELECT count(*) FROM passes WHERE kind = 'token'");
     assert_eq!(kept, [PASSES_MAX.to_string()]);
+}
+
+/// The code of an invitation as a viewer.
+fn invite(hub: &World, pass: &str, name: &str) -> String {
+    let body = json!({ "name": name, "role": "viewer" }).to_string();
+    let reply = hub.request("POST", "/v1/people", &[pass], &body);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let told: Value = serde_json::from_str(&reply.body).unwrap();
+    told["code"].as_str().unwrap().to_string()
+}
+
+#[test]
+fn invitation_opens_once_though_two_keys_are_shown_to_two_hubs_at_once() {
+    let Some(mut hubs) = two() else { return };
+    let pass = hubs[0].token(&owner(1));
+    for number in 0..10 {
+        let code = invite(&hubs[0], &pass, &format!("p{number}"));
+        let open = |hub: &mut World, key: u8| {
+            hub.pass(&owner(key), Access::Invitation { code: code.clone() }).map(drop)
+        };
+        let opened = thread::scope(|scope| {
+            let [first, second] = hubs.each_mut();
+            let first = scope.spawn(move || open(first, 100 + 2 * number));
+            let second = scope.spawn(move || open(second, 101 + 2 * number));
+            [first.join().unwrap(), second.join().unwrap()]
+        });
+        let (taken, refused): (Vec<_>, Vec<_>) = opened.into_iter().partition(Result::is_ok);
+        assert_eq!(taken.len(), 1, "one of both");
+        assert_eq!(refused, [Err(HubRefusal::Invitation)]);
+    }
+    assert_eq!(
+        hubs[0].place.rows("SELECT count(*) FROM people WHERE person_key IS NOT NULL"),
+        ["10"]
+    );
+}
+
+#[test]
+fn person_who_is_dismissed_at_one_hub_is_out_at_the_other() {
+    let Some(mut hubs) = two() else { return };
+    let pass = hubs[0].token(&owner(1));
+    let code = invite(&hubs[0], &pass, "Ada");
+    hubs[1].pass(&owner(100), Access::Invitation { code }).unwrap();
+    let cookies = hubs.each_mut().map(|hub| hub.cookie(&owner(100)));
+    for (hub, cookie) in hubs.iter().zip(&cookies) {
+        assert_eq!(hub.get("/v1/devices", &[cookie]).status, 200);
+    }
+    let reply = hubs[0].request("POST", "/v1/people/Ada/dismiss", &[&pass], "");
+    assert_eq!(reply.status, 204, "{}", reply.body);
+    for (hub, cookie) in hubs.iter().zip(&cookies) {
+        assert_eq!(hub.get("/v1/devices", &[cookie]).status, 401);
+    }
 }

@@ -19,7 +19,7 @@ use world::watching::{rule, watching};
 use world::{World, now, owner};
 
 /// The pages that an owner comes to.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "/devices",
     "/devices/attic",
     "/machines",
@@ -33,6 +33,7 @@ const PAGES: [&str; 15] = [
     "/bills",
     "/tenants",
     "/audit",
+    "/people",
     "/passes",
     "/nothing",
 ];

@@ -4,7 +4,7 @@ use crate::fleet::{with_fleet, without_chance};
 use crate::world::owner;
 
 /// A file's name, the page's path, whether its reader is signed in, and the answer's status.
-pub(crate) const PAGES: [(&str, &str, bool, u16); 22] = [
+pub(crate) const PAGES: [(&str, &str, bool, u16); 23] = [
     ("sign-in", "/sign-in", false, 200),
     ("sign-in-refused", "/sign-in?code=0000", false, 403),
     ("home", "/", true, 200),
@@ -25,6 +25,7 @@ pub(crate) const PAGES: [(&str, &str, bool, u16); 22] = [
     ("bills", "/bills", true, 200),
     ("tenants", "/tenants", true, 200),
     ("audit", "/audit", true, 200),
+    ("people", "/people", true, 200),
     ("passes", "/passes", true, 200),
     ("not-found", "/nothing", true, 404),
 ];

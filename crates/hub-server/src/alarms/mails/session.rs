@@ -20,8 +20,8 @@ use lettre::transport::smtp::client::{
     AsyncSmtpConnection, AsyncTokioStream, Certificate, CertificateStore, TlsParameters,
 };
 use lettre::transport::smtp::extension::ClientId;
+use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tenure_reach::Dialer;
 use tenure_wire::printable::printable;
 use tenure_wire::url::Host;
@@ -32,6 +32,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{Email, EmailCredentials, EmailSecurity};
 use crate::alarms::queue::Refusal;
+use crate::trust;
 
 /// The most bytes that a server says in a session.
 const SAID_BYTES_MAX: usize = 256 * 1024;
@@ -169,17 +170,9 @@ fn server_name(host: &Host) -> Result<ServerName<'static>, Trouble> {
 }
 
 fn tls_config(email: &Email) -> Result<ClientConfig, Trouble> {
-    let certificates: Vec<CertificateDer<'static>> = match &email.authorities {
-        Some(ders) => ders.iter().cloned().map(CertificateDer::from).collect(),
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Trouble::Tls(error.to_string()))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let named = email.authorities.as_ref();
+    let named = named.map(|ders| ders.iter().cloned().map(CertificateDer::from).collect());
+    trust::client(trust::authorities(named)).map_err(|error| Trouble::Tls(error.to_string()))
 }
 
 /// The same for `lettre`, which begins TLS in the middle of a session.

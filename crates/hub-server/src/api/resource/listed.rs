@@ -1,5 +1,5 @@
-//! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, passes, the audit
-//! log, alarms by rules.
+//! The lists of what the hub itself keeps: devices, packages, rollouts, receipts, tenants, people, passes, the
+//! audit log, alarms by rules.
 
 use super::{DEVICE_OF, Kind, Resource, column, column_of_each};
 use crate::store::sql::Words;
@@ -41,6 +41,7 @@ pub(super) const DEVICES: Resource = Resource {
     ],
     from: Words::alike("devices LEFT JOIN reports r ON r.device = devices.name"),
     visible: "owner = ?1",
+    of_person: None,
     order: "name",
 };
 
@@ -67,6 +68,7 @@ pub(super) const PACKAGES: Resource = Resource {
     ],
     from: Words::alike("manifests m"),
     visible: "m.who = ?1 AND m.package IS NOT NULL",
+    of_person: None,
     order: "m.id DESC",
 };
 
@@ -106,6 +108,7 @@ pub(super) const ROLLOUTS: Resource = Resource {
     ],
     from: Words::alike("rollouts r"),
     visible: "r.who = ?1",
+    of_person: None,
     order: "r.id DESC",
 };
 
@@ -125,6 +128,7 @@ pub(super) const ROLLOUT_DEVICES: Resource = Resource {
     ],
     from: Words::alike("rollout_devices d JOIN rollouts r ON r.id = d.rollout"),
     visible: "r.who = ?1",
+    of_person: None,
     order: "d.rollout DESC, d.position",
 };
 
@@ -152,6 +156,7 @@ pub(super) const RECEIPTS: Resource = Resource {
     ],
     from: Words::alike("receipts r LEFT JOIN devices ON devices.device_key = r.device_key"),
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
+    of_person: None,
     order: "r.id DESC",
 };
 
@@ -163,6 +168,7 @@ pub(super) const AUDIT: Resource = Resource {
         column("number", "Number", Kind::Number, "number"),
         column("time", "Time", Kind::Time, "unix_s"),
         column("who", "Who", Kind::Text, "who"),
+        column("by", "Person", Kind::Text, "audit.\"by\""),
         column("action", "Action", Kind::Text, "action"),
         column("subject", "Subject", Kind::Text, "subject"),
         column("detail", "Detail", Kind::Text, "detail"),
@@ -170,24 +176,55 @@ pub(super) const AUDIT: Resource = Resource {
     ],
     from: Words::alike("audit"),
     visible: "owner = ?1",
+    of_person: None,
     order: "number DESC",
 };
 
 pub(super) const PASSES: Resource = Resource {
     name: "passes",
     title: "Passes",
-    about: "What is signed in with your key: browsers, commands, and tokens for programs.",
+    about: "What is signed in: browsers, commands, and tokens for programs. A person sees the own ones.",
     columns: &[
-        column("id", "Id", Kind::Number, "id"),
-        column("kind", "Kind", Kind::Text, "kind"),
-        column("name", "Name", Kind::Text, "name"),
-        column("scopes", "Opens", Kind::Text, "scopes"),
-        column("made", "Made", Kind::Time, "made_unix_s"),
-        column("expires", "Good until", Kind::Time, "expires_unix_s"),
+        column("id", "Id", Kind::Number, "s.id"),
+        column("kind", "Kind", Kind::Text, "s.kind"),
+        column("name", "Name", Kind::Text, "s.name"),
+        column("person", "Person", Kind::Text, "p.name"),
+        column("agent", "Browser", Kind::Text, "s.agent"),
+        column("network", "Network", Kind::Text, "s.from_network"),
+        column("scopes", "Opens", Kind::Text, "s.scopes"),
+        column("made", "Made", Kind::Time, "s.made_unix_s"),
+        column("seen", "Used in the hour from", Kind::Time, "s.seen_unix_s"),
+        column("expires", "Good until", Kind::Time, "s.expires_unix_s"),
     ],
-    from: Words::alike("passes"),
-    visible: "who = ?1 AND expires_unix_s > unixepoch()",
-    order: "id DESC",
+    from: Words::alike("passes s LEFT JOIN people p ON p.id = s.person"),
+    visible: "s.who = ?1 AND s.expires_unix_s > unixepoch()",
+    of_person: Some("s.person"),
+    order: "s.id DESC",
+};
+
+pub(super) const PEOPLE: Resource = Resource {
+    name: "people",
+    title: "People",
+    about: "Those who see what your key sees, each as far as the role goes. Without people, the key alone signs in.",
+    columns: &[
+        column("name", "Name", Kind::Text, "name"),
+        column("role", "Role", Kind::Text, "role"),
+        column(
+            "state",
+            "State",
+            Kind::Text,
+            "CASE WHEN person_key IS NOT NULL THEN 'here' WHEN code_ends_unix_s > unixepoch() THEN 'invited' \
+             ELSE 'invitation over' END",
+        ),
+        column("invited_by", "Invited by", Kind::Text, "invited_by"),
+        column("invited", "Invited", Kind::Time, "invited_unix_s"),
+        column("joined", "Joined", Kind::Time, "joined_unix_s"),
+        column("person_key", "Signs in with the key", Kind::Text, "person_key"),
+    ],
+    from: Words::alike("people"),
+    visible: "owner = ?1",
+    of_person: None,
+    order: "name",
 };
 
 pub(super) const TENANTS: Resource = Resource {
@@ -210,6 +247,7 @@ pub(super) const TENANTS: Resource = Resource {
          FROM receipts WHERE owner = ?1 OR tenant = ?1 GROUP BY tenant) t",
     ),
     visible: "?1 = ?1",
+    of_person: None,
     order: "t.tenant",
 };
 
@@ -232,5 +270,6 @@ pub(super) const RULE_ALARMS: Resource = Resource {
     ],
     from: Words::alike("rule_alarms a"),
     visible: "a.owner = ?1",
+    of_person: None,
     order: "CASE a.state WHEN 'raised' THEN 0 WHEN 'acknowledged' THEN 1 ELSE 2 END, a.id DESC",
 };

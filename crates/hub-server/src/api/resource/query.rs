@@ -1,6 +1,7 @@
 //! A request for rows of a list, and the query that it comes to.
 
 use super::{Column, Kind, LIMIT_MAX, Resource};
+use crate::api::sign_in::Holder;
 use crate::devices::receipts::time;
 use crate::store::sql::{self, Connection, Next, Value, Words};
 
@@ -96,19 +97,19 @@ impl Request {
 }
 
 impl Resource {
-    /// The rows that `who` may see and `request` asks for.
+    /// The rows that `holder` may see and `request` asks for.
     ///
     /// # Errors
     /// The database fails.
     pub(crate) fn rows(
         &self,
         connection: &Connection,
-        who: &str,
+        holder: &Holder,
         request: &Request,
     ) -> Result<Rows, sql::Error> {
         let mut rows = Vec::new();
         let one_more = Request { limit: request.limit.saturating_add(1), ..request.clone() };
-        self.each(connection, who, &one_more, |row| {
+        self.each(connection, holder, &one_more, |row| {
             rows.push(row);
             Next::Row
         })?;
@@ -124,14 +125,18 @@ impl Resource {
     pub(crate) fn each(
         &self,
         connection: &Connection,
-        who: &str,
+        holder: &Holder,
         request: &Request,
         mut see: impl FnMut(Vec<Cell>) -> Next,
     ) -> Result<(), sql::Error> {
         let dialect = connection.dialect();
         let words = request.words.to_ascii_lowercase();
-        let mut values = vec![Value::Text(who)];
+        let mut values = vec![Value::Text(&holder.who)];
         let mut conditions = vec![format!("({})", self.visible)];
+        if let (Some(column), Some(person)) = (self.of_person, holder.sees_alone()) {
+            values.push(Value::Integer(person));
+            conditions.push(format!("{column} = ?{}", values.len()));
+        }
         for (index, value) in &request.filters {
             values.push(Value::Text(value));
             let Column { sql, kind, .. } = &self.columns[*index];

@@ -52,6 +52,7 @@ pub(super) const MACHINES: Resource = Resource {
            LEFT JOIN machine_reports m ON m.device = l.device AND m.machine = l.name",
     ),
     visible: "d.owner = ?1",
+    of_person: None,
     // The order of the index by which an owner's devices are found.
     order: "d.name, l.name",
 };
@@ -95,6 +96,7 @@ pub(super) const REPORTS: Resource = Resource {
     ],
     from: Words::alike("reports r JOIN devices d ON d.name = r.device"),
     visible: "d.owner = ?1",
+    of_person: None,
     order: "r.device",
 };
 
@@ -113,6 +115,7 @@ pub(super) const FAULTS: Resource = Resource {
     ],
     from: Words::alike("faults f JOIN devices d ON d.name = f.device"),
     visible: "d.owner = ?1",
+    of_person: None,
     order: "f.happened_unix_s DESC, f.number DESC",
 };
 
@@ -129,6 +132,7 @@ pub(super) const METRICS: Resource = Resource {
     ],
     from: Words::alike("metrics m JOIN devices d ON d.name = m.device"),
     visible: "d.owner = ?1",
+    of_person: None,
     order: "m.device, m.machine, m.name",
 };
 
@@ -149,6 +153,7 @@ pub(super) const USE: Resource = Resource {
     ],
     from: Words::alike("machine_use u JOIN devices d ON d.name = u.device"),
     visible: "d.owner = ?1",
+    of_person: None,
     order: "u.from_unix_s DESC, u.span_s, u.machine",
 };
 
@@ -169,5 +174,6 @@ pub(super) const ALARMS: Resource = Resource {
     ],
     from: Words::alike("alarms r LEFT JOIN devices ON devices.device_key = r.device_key"),
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
+    of_person: None,
     order: "r.taken_unix_s DESC, r.number NULLS FIRST",
 };

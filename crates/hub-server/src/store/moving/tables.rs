@@ -30,11 +30,11 @@ const fn table(name: &'static str, key: usize, columns: &'static str) -> Table {
 }
 
 /// Whether rows of the table have numbers that the database gives.
-pub(super) const NUMBERED: [&str; 6] =
-    ["receipts", "passes", "manifests", "rollouts", "rule_alarms", "webhooks"];
+pub(super) const NUMBERED: [&str; 7] =
+    ["receipts", "people", "passes", "manifests", "rollouts", "rule_alarms", "webhooks"];
 
 /// All that isn't counted from others, each behind those that it refers to.
-pub(super) const TABLES: [Table; 26] = [
+pub(super) const TABLES: [Table; 27] = [
     table("identity", 1, "id, seed"),
     table(
         "devices",
@@ -42,7 +42,7 @@ pub(super) const TABLES: [Table; 26] = [
         "name, owner, device_key, machine_key, seen_at, machines, first_unix_s, heard_unix_s, expires_unix_s, kept, labels",
     ),
     table("machines", 2, "device, name, machine, machine_key"),
-    table("audit", 1, "number, unix_s, who, action, subject, detail, owner, hash"),
+    table("audit", 1, "number, unix_s, who, action, subject, detail, owner, hash, \"by\""),
     table("revocations", 1, "owner, number"),
     table("revoked_devices", 2, "device_key, owner"),
     table("forgotten_devices", 1, "name"),
@@ -51,7 +51,16 @@ pub(super) const TABLES: [Table; 26] = [
         1,
         "id, digest, previous, owner, tenant, device_key, machine, name, package, tier, number, began_unix_s, ended_unix_s, taken_unix_s, month, counted_ms, fuel, run_us, memory_bytes_peak, flash_bytes, messages, air_bytes, signed",
     ),
-    table("passes", 1, "id, secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s"),
+    table(
+        "people",
+        1,
+        "id, owner, name, role, invited_by, invited_unix_s, code_hash, code_ends_unix_s, person_key, joined_unix_s",
+    ),
+    table(
+        "passes",
+        1,
+        "id, secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s, person, seen_unix_s, from_network, agent",
+    ),
     table("blobs", 2, "who, digest, size, taken_unix_s, bytes"),
     table("uploads", 1, "id, who, repository, began_unix_s"),
     table("upload_parts", 2, "upload, \"offset\", bytes"),

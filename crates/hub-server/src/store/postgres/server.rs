@@ -9,12 +9,10 @@ use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -22,6 +20,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::client::Client;
 use super::faults::in_words;
 use crate::store::sql::Error;
+use crate::trust;
 
 /// How long a connection to one of the server's addresses may take, and how long what was sent may stay unacknowledged.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -169,24 +168,18 @@ fn ssl_mode(config: &Config) -> SslMode {
 
 fn tls(authority: Option<&Path>) -> Result<MakeRustlsConnect, LocationError> {
     let authority_error = |text: String| LocationError::Authority(text);
-    let certificates: Vec<CertificateDer<'static>> = match authority {
+    let named: Option<Vec<_>> = match authority {
         Some(path) => {
             let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-            read.map_err(|error| authority_error(format!("{}: {error}", path.display())))?
+            Some(read.map_err(|error| authority_error(format!("{}: {error}", path.display())))?)
         }
-        None => rustls_native_certs::load_native_certs().certs,
+        None => None,
     };
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(certificates);
-    if taken == 0 {
+    let roots = trust::authorities(named);
+    if roots.is_empty() {
         return Err(authority_error("none was found".into()));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| authority_error(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = trust::client(roots).map_err(|error| authority_error(error.to_string()))?;
     Ok(MakeRustlsConnect::new(config))
 }
 

@@ -2,27 +2,27 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, Method};
+use axum::response::Response;
+use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::json;
+use tenure_wire::hub::Scope;
 
-use super::layout::{or_sign_in, redirect};
-use super::table::encoded;
+use super::layout::redirect;
 use crate::alarms::{self, Alarm};
-use crate::api;
+use crate::api::sign_in::Holder;
 use crate::devices::receipts::time;
-use crate::exchange::{Exchange, pairs};
+use crate::exchange::{encoded, pairs};
+use crate::web::asked::{act, response};
 use crate::web::extract::{Segments, value};
-use crate::web::gate::holder;
-use crate::web::now;
 use crate::web::state::HubState;
 
 /// The alarms of rules that aren't over, of which the page tells first; nothing if there are none.
 ///
 /// # Errors
 /// The answer where the database fails.
-pub(super) async fn by_rules(hub: &HubState, who: String) -> Result<Markup, Response> {
+pub(super) async fn by_rules(hub: &HubState, holder: &Holder) -> Result<Markup, Response> {
+    let who = holder.who.clone();
     let open = hub.run(move |_, database| Ok(alarms::open_of_owner(&database.connection, &who)?));
     let open = open.await?;
     Ok(html! {
@@ -34,7 +34,7 @@ pub(super) async fn by_rules(hub: &HubState, who: String) -> Result<Markup, Resp
                         th scope="col" { (title) }
                     }
                 } }
-                tbody { @for alarm in &open { (row(alarm)) } }
+                tbody { @for alarm in &open { (row(alarm, holder)) } }
             } }
             p { a href="/rule-alarms" { "All alarms by rules, also those that are over" } }
             h2 { "By reports and receipts" }
@@ -42,7 +42,7 @@ pub(super) async fn by_rules(hub: &HubState, who: String) -> Result<Markup, Resp
     })
 }
 
-fn row(alarm: &Alarm) -> Markup {
+fn row(alarm: &Alarm, holder: &Holder) -> Markup {
     let Alarm { id, rule, condition, device, detail, raised_unix_s, acknowledged } = alarm;
     let since = time(*raised_unix_s).replace('T', " ");
     html! { tr {
@@ -52,17 +52,23 @@ fn row(alarm: &Alarm) -> Markup {
         td { (since.trim_end_matches('Z')) }
         @match acknowledged {
             Some((by, word)) => { td.line { "acknowledged by " (by) ": " (word) } },
-            None => { td { span.bad { "raised" } (form(*id, rule, device)) } },
+            None => { td {
+                span.bad { "raised" }
+                @if holder.may(Scope::Alarms) { (form(*id, rule, device, holder)) }
+            } },
         }
     } }
 }
 
-fn form(id: i64, rule: &str, device: &str) -> Markup {
+/// A person's name is known; of a key alone it isn't.
+fn form(id: i64, rule: &str, device: &str, holder: &Holder) -> Markup {
     let of = format!("{rule} on {device}");
     html! {
         form method="post" action={ "/rule-alarms/" (id) "/acknowledge" } {
-            input name="by" maxlength="64" required placeholder="Your name"
-                autocomplete="name" aria-label={ "Your name, for " (of) };
+            @if holder.by().is_empty() {
+                input name="by" maxlength="64" required placeholder="Your name"
+                    autocomplete="name" aria-label={ "Your name, for " (of) };
+            }
             input name="word" maxlength="256" required placeholder="What you do about it"
                 aria-label={ "What you do about " (of) };
             button aria-label={ "Acknowledge " (of) } { "Acknowledge" }
@@ -77,29 +83,12 @@ pub(crate) async fn acknowledge(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let holder = match holder(&hub, &headers).await {
-        Ok(holder) => holder,
-        Err(answer) => return or_sign_in(answer),
-    };
     let said = pairs(&body);
     let said = json!({ "by": value(&said, "by"), "word": value(&said, "word") });
-    let segments = ["v1", "rule-alarms", &id.to_string(), "acknowledge"].map(String::from);
-    let asked = Exchange {
-        method: Method::POST,
-        segments: segments.to_vec(),
-        parameters: Vec::new(),
-        headers: HeaderMap::new(),
-        body: said.to_string().into_bytes(),
-        who: holder.who.clone(),
-        unix_s: now(&hub),
-        hub_hears_since_unix_s: hub.hears_since_unix_s(),
-    };
-    let done = hub.run(move |_, database| {
-        database.transact(|connection| api::exchange(connection, &holder, &asked))
-    });
-    match done.await {
+    let id = id.to_string();
+    match act(&hub, &headers, &["v1", "rule-alarms", &id, "acknowledge"], &said).await {
         Ok(reply) if reply.status.is_success() => redirect("/alarms"),
-        Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
+        Ok(reply) => response(reply),
         Err(answer) => answer,
     }
 }

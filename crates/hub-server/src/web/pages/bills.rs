@@ -102,7 +102,7 @@ fn item(line: BillLine, currency: String) -> BillItem {
 /// `GET /bills.csv`.
 pub(crate) async fn csv(
     State(hub): State<HubState>,
-    SignedIn { who }: SignedIn,
+    SignedIn { who, .. }: SignedIn,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
@@ -123,7 +123,7 @@ pub(crate) async fn csv(
 /// `GET /bills`.
 pub(crate) async fn show(
     State(hub): State<HubState>,
-    SignedIn { who }: SignedIn,
+    SignedIn { who, .. }: SignedIn,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {

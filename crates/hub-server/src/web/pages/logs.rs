@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 use crate::running::live_logs::{Message, WATCHERS_OF_KEY_MAX, Watch};
 use crate::web::answers::problem;
 use crate::web::extract::{Parameters, Pass, Segments, Watching};
-use crate::web::gate::who;
+use crate::web::gate::holder_of;
 use crate::web::now;
 use crate::web::openapi::Problem;
 use crate::web::state::HubState;
@@ -160,8 +160,8 @@ impl Stream {
     }
 
     async fn is_allowed(&self) -> bool {
-        let holder = who(&self.hub, &self.headers, Scope::Logs).await;
-        holder.is_ok_and(|holder| holder == self.who)
+        let holder = holder_of(&self.hub, &self.headers, Scope::Logs).await;
+        holder.is_ok_and(|holder| holder.who == self.who)
             && is_owners(&self.hub, &self.device, &self.who).await.unwrap_or(false)
     }
 

@@ -2,28 +2,28 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use maud::{Markup, html};
+use serde_json::Value;
+use tenure_wire::hub::Scope;
 
-use super::layout::{missing, or_sign_in, page};
+use super::layout::{missing, page};
 use super::table::table_of;
-use crate::api;
 use crate::api::resource::resource;
-use crate::exchange::Exchange;
 use crate::rollouts::{self, Counts, Event, Rollout};
+use crate::web::asked::{act, response};
 use crate::web::extract::{Parameters, Segments, SignedIn};
-use crate::web::gate::holder;
+use crate::web::lists;
 use crate::web::state::HubState;
-use crate::web::{lists, now};
 
 /// `GET /rollouts/ID`.
 pub(crate) async fn show(
     State(hub): State<HubState>,
     Segments(id): Segments<i64>,
-    SignedIn { who }: SignedIn,
+    SignedIn { who, holder }: SignedIn,
     headers: HeaderMap,
 ) -> Response {
-    let asker = who.clone();
+    let asker = who;
     let found = hub.run(move |_, database| {
         let connection = &database.connection;
         let Some(rollout) = rollouts::find(connection, &asker, id)? else { return Ok(None) };
@@ -37,13 +37,13 @@ pub(crate) async fn show(
     };
     let Some(devices) = resource("rollout-devices") else { return missing() };
     let parameters = vec![("rollout".to_string(), id.to_string()), ("limit".into(), "1000".into())];
-    let (request, rows) = match lists::rows(&hub, devices, who, &Parameters(parameters)).await {
+    let (request, rows) = match lists::rows(&hub, devices, &holder, &Parameters(parameters)).await {
         Ok(rows) => rows,
         Err(answer) => return answer,
     };
     let body = html! {
         (described(&rollout, &waits))
-        (buttons(&rollout))
+        @if holder.may(Scope::Rollouts) { (buttons(&rollout)) }
         h2 { "Devices" }
         div.table tabindex="0" role="region" aria-label="Devices by state" { table {
             thead { tr { @for (state, _) in counts.all() { th scope="col" { (state.word()) } } } }
@@ -111,30 +111,13 @@ pub(crate) async fn steer(
     if Event::of_verb(&verb).is_none() {
         return missing();
     }
-    let holder = match holder(&hub, &headers).await {
-        Ok(holder) => holder,
-        Err(answer) => return or_sign_in(answer),
-    };
-    let segments = ["v1", "rollouts", &id.to_string(), &verb].map(String::from);
-    let asked = Exchange {
-        method: Method::POST,
-        segments: segments.to_vec(),
-        parameters: Vec::new(),
-        headers: HeaderMap::new(),
-        body: Vec::new(),
-        who: holder.who.clone(),
-        unix_s: now(&hub),
-        hub_hears_since_unix_s: hub.hears_since_unix_s(),
-    };
-    let done = hub.run(move |_, database| {
-        database.transact(|connection| api::exchange(connection, &holder, &asked))
-    });
-    match done.await {
+    let id = id.to_string();
+    match act(&hub, &headers, &["v1", "rollouts", &id, &verb], &Value::Null).await {
         Ok(reply) if reply.status.is_success() => {
             let to = format!("/rollouts/{id}");
             (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
         }
-        Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
+        Ok(reply) => response(reply),
         Err(answer) => answer,
     }
 }

@@ -7,8 +7,9 @@ use http::{HeaderMap, StatusCode, header};
 use maud::html;
 
 use super::layout::{HTML, layout, missing, redirect};
-use crate::api::sign_in;
+use crate::api::sign_in::{self, Whence};
 use crate::exchange::pairs;
+use crate::store::sql::Connection;
 use crate::web::extract::{Ending, Parameters, Pass, Segments, value};
 use crate::web::gate::{self, COOKIE};
 use crate::web::now;
@@ -19,6 +20,7 @@ use crate::web::state::HubState;
 pub(crate) async fn show(
     State(hub): State<HubState>,
     headers: HeaderMap,
+    whence: Whence,
     parameters: Parameters,
 ) -> Response {
     let code = parameters.value("code");
@@ -26,21 +28,25 @@ pub(crate) async fn show(
     if code.is_empty() || !is_own {
         return form(code, StatusCode::OK, None);
     }
-    open(&hub, code.into()).await
+    open(&hub, code.into(), whence).await
 }
 
 /// `POST /sign-in` by the form of that page.
-pub(crate) async fn by_form(State(hub): State<HubState>, body: Bytes) -> Response {
-    open(&hub, value(&pairs(&body), "code").into()).await
+pub(crate) async fn by_form(State(hub): State<HubState>, whence: Whence, body: Bytes) -> Response {
+    open(&hub, value(&pairs(&body), "code").into(), whence).await
 }
 
-async fn open(hub: &HubState, code: String) -> Response {
+async fn open(hub: &HubState, code: String, whence: Whence) -> Response {
     let opened = hub.run(move |hub, database| {
         let (code, now) = (code.trim(), now(hub));
         // However many codes somebody guesses, none that is wrong begins a write, which others would wait for.
         let holder = database.look(|connection| sign_in::holder(connection, "code", code, now))?;
         match holder {
-            Some(_) => database.transact(|connection| sign_in::open_page(connection, code, now)),
+            Some(_) => {
+                let open =
+                    |connection: &Connection| sign_in::open_page(connection, code, &whence, now);
+                database.transact(open)
+            }
             None => Ok(None),
         }
     });
@@ -65,7 +71,8 @@ fn form(code: &str, status: StatusCode, error: Option<&str>) -> Response {
     let body = html! {
         @if let Some(error) = error { p.error role="alert" { (error) } }
         p { "Type " code { "tenure login" } " on a computer that has your key. It prints an address that opens \
-             these pages." }
+             these pages. With an invitation: " code { "tenure login --invitation CODE" } ", and from then on "
+            code { "tenure login --person" } "." }
         form method="post" action="/sign-in" {
             label for="code" { "Code" }
             input id="code" name="code" value=(code) autocomplete="off" required;
@@ -95,10 +102,10 @@ pub(crate) async fn sign_out(State(hub): State<HubState>, headers: HeaderMap) ->
 pub(crate) async fn revoke(
     State(hub): State<HubState>,
     Segments(id): Segments<i64>,
-    Pass { who, .. }: Pass<Ending>,
+    Pass { holder, .. }: Pass<Ending>,
 ) -> Response {
     let revoked = hub.run(move |hub, database| {
-        database.transact(|connection| sign_in::revoke(connection, &who, id, now(hub)))
+        database.transact(|connection| sign_in::revoke(connection, &holder, id, now(hub)))
     });
     match revoked.await {
         Ok(true) => redirect("/passes"),

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::api::resource::{Cell, Column, Kind, Request, Resource, Rows};
+use crate::exchange::encoded;
 
 /// One row as a list of facts, those that are unknown left out.
 pub(super) fn facts(resource: &Resource, rows: &Rows) -> Markup {
@@ -33,12 +34,21 @@ pub(super) fn search(resource: &Resource, request: &Request) -> Markup {
 
 /// A table of rows on the page of something else.
 pub(super) fn table_of(resource: &Resource, request: &Request, rows: &Rows) -> Markup {
-    table(resource, request, rows, false)
+    table(resource, request, rows, false, None)
 }
+
+/// A column of forms behind the others: its heading, and what stands there in a row.
+pub(super) type Forms = (&'static str, fn(&[Cell]) -> Markup);
 
 /// A table of rows, whose headings sort if it stands alone. Where it doesn't, a column that is the same in every row
 /// is left out.
-pub(super) fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: bool) -> Markup {
+pub(super) fn table(
+    resource: &Resource,
+    request: &Request,
+    rows: &Rows,
+    sorts: bool,
+    forms: Option<Forms>,
+) -> Markup {
     let direction = |index: usize| match request.sort {
         Some((sorted, descending)) if sorted == index => {
             Some(if descending { "descending" } else { "ascending" })
@@ -58,11 +68,11 @@ pub(super) fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: 
                                 @else { (heading(column)) }
                             }
                         }
-                        @if resource.name == "passes" { th scope="col" { "End" } }
+                        @if let Some((heading, _)) = forms { th scope="col" { (heading) } }
                     } }
                     tbody { @for row in &rows.rows { tr {
                         @for (index, column) in columns() { (data(&row[index], column.kind)) }
-                        @if resource.name == "passes" { (revoke_button(row)) }
+                        @if let Some((_, forms)) = forms { td { (forms(row)) } }
                     } } }
                 }
             }
@@ -70,11 +80,12 @@ pub(super) fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: 
     }
 }
 
-fn revoke_button(row: &[Cell]) -> Markup {
+/// The button that ends a pass.
+pub(super) fn revoke_button(row: &[Cell]) -> Markup {
     let id = row.first().map_or_else(String::new, |cell| cell.text(Kind::Number));
-    html! { td { form method="post" action={ "/passes/" (id) "/revoke" } {
+    html! { form method="post" action={ "/passes/" (id) "/revoke" } {
         button aria-label={ "Revoke pass " (id) } { "Revoke" }
-    } } }
+    } }
 }
 
 /// States that an owner should look at.
@@ -169,15 +180,4 @@ fn address(resource: &Resource, request: &Request, suffix: &str, sort: Option<us
         pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     let mark = if pairs.is_empty() { "" } else { "?" };
     format!("/{}{suffix}{mark}{}", resource.name, pairs.join("&"))
-}
-
-/// Text in an address (RFC 3986 §2.1).
-pub(super) fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(byte).collect()
 }
