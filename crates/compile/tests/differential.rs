@@ -315,6 +315,30 @@ fn programs_end_alike_with_the_same_fuel() {
     assert!(tally.ended >= 36 && tally.compiled > 2 * tally.interpreted, "{tally:?}");
 }
 
+#[test]
+fn divisions_cost_the_same_on_both_engines_whole_and_in_slices() {
+    // A division takes some 50 units, so that slices end within one, and the call within the last slice's fuel.
+    let divisions = "(f64.div (f64.const 3))".repeat(25);
+    let text = format!("(module (func (export \"run\") (result f64) (f64.const 7) {divisions}))");
+    let mut bytes = Vec::new();
+    translate(&assemble(&text), &Host, &Limits::default(), &mut bytes).expect("valid");
+    let image = Image::parse(&bytes).expect("an image");
+    let library = Library::build("divisions", std::iter::once(bytes.as_slice()));
+    let function = image.function("run").expect("exported").index;
+    let end = |engine, slice| {
+        let mut machine = Machine::start(&image, library.entry(0)).expect("it fits");
+        machine.call(function, &[], &mut || slice, engine, None)
+    };
+    let whole = end(Engine::Interpreter, FUEL_MAX);
+    assert!(whole.outcome == "Done" && whole.used > 1_000, "{} {}", whole.outcome, whole.used);
+    for engine in [Engine::Interpreter, Engine::Compiled, Engine::Both] {
+        for slice in [1, 23, 137, 777, FUEL_MAX] {
+            let end = end(engine, slice);
+            assert!(end == whole, "in slices of {slice}: {} of {}", end.used, whole.used);
+        }
+    }
+}
+
 /// A function that calls itself with so many values waiting that its native frame alone is larger than the
 /// native stack that calls may nest on.
 fn with_wide_frames() -> String {

@@ -90,7 +90,6 @@ reasons! {
         ImmutableGlobal = "global is immutable",
         ConstantRequired = "constant expression required",
         Alignment = "alignment must not be larger than natural",
-        MultipleMemories = "multiple memories",
         MemorySize = "memory size must be at most 4 GiB",
         LimitsOrder = "size minimum must not be greater than maximum",
         PageSize = "invalid custom page size",
@@ -118,6 +117,7 @@ reasons! {
         ImportedGlobal = "imported mutable or unknown global",
         ImportedTag = "imported tag",
         WideArithmetic = "wide arithmetic",
+        StackSwitching = "stack switching",
     }
 }
 

@@ -4,8 +4,10 @@ mod constant;
 mod module;
 mod reader;
 mod sections;
+mod types;
 
 pub(crate) use constant::constant;
 pub(crate) use module::{Module, SegmentMode, Table, TypeEntry, element_segment};
 pub(crate) use reader::{Checked, Reader, Refused, Verdict};
-pub(crate) use sections::{block_type, data_segment, read_module, value_type};
+pub(crate) use sections::{block_type, data_segment, read_module};
+pub(crate) use types::{null_type, value_type};

@@ -139,10 +139,15 @@ fn locals_that_a_call_clears_cost_fuel_from_outside_too() {
 /// Calls that end by an instruction which costs more than the rest of a slice: dear ones in a row, and each kind of fault.
 const ENDS: [(&str, &str); 6] = [
     (
-        "divisions",
-        "(module (func (export \"run\") (result f64)
-           (f64.const 7) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
-           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))))",
+        "25 divisions",
+        "(module (func (export \"run\") (result f64) (f64.const 7)
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3)) (f64.div (f64.const 3))
+           (f64.div (f64.const 3))))",
     ),
     (
         "copy",

@@ -293,7 +293,9 @@ fn without(feature: Feature) -> &'static str {
         Feature::GarbageCollection | Feature::FunctionReferences => {
             "build it with a compiler that brings its own memory management, as C, Rust, Zig, TinyGo and AssemblyScript do"
         }
-        Feature::MultipleMemories => "let it have one memory",
+        Feature::MultipleMemories => {
+            "let it have one memory (no wasm-merge of modules that have their own; no -mmultimemory)"
+        }
         Feature::Memory64 => "build it for wasm32",
         Feature::Floats => "use whole numbers",
         Feature::ImportedMemory => {
@@ -305,6 +307,9 @@ fn without(feature: Feature) -> &'static str {
         Feature::ImportedGlobal => "link it as a whole program, not as position-independent code",
         Feature::ImportedTag => "build without exceptions (-fno-exceptions)",
         Feature::WideArithmetic => "build without it (no -mwide-arithmetic)",
+        Feature::StackSwitching => {
+            "build without it (no coroutines of the engine's; no --enable-stack-switching)"
+        }
     }
 }
 

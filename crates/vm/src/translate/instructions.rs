@@ -9,7 +9,7 @@ use crate::{
     error::{Feature, Invalid, Malformed, TranslateErrorKind},
     isa,
     value::ValueType::{self, F32, F64, FuncRef, I32, I64},
-    wasm::{Checked, Table, block_type, value_type},
+    wasm::{Checked, Table, block_type, null_type, value_type},
 };
 
 impl Body<'_, '_> {
@@ -174,10 +174,10 @@ impl Body<'_, '_> {
 
     fn reference(&mut self, opcode: u8) -> Checked<()> {
         match opcode {
-            0xD0 => match value_type(&mut self.reader)? {
-                reference if reference.is_reference() => self.operands.push_constant(reference, 0),
-                _ => self.operands.refuse(Malformed::ReferenceType),
-            },
+            0xD0 => {
+                let reference = null_type(&mut self.reader)?;
+                self.operands.push_constant(reference, 0);
+            }
             0xD1 => {
                 let operand = self.operands.pop(None);
                 if operand.value_type.is_some_and(|value_type| !value_type.is_reference()) {
@@ -216,6 +216,7 @@ fn unknown(opcode: u8) -> TranslateErrorKind {
     match opcode {
         0x06..=0x0A | 0x18 | 0x19 | 0x1F => Feature::Exceptions.into(),
         0x14 | 0x15 | 0xD3..=0xD6 => Feature::FunctionReferences.into(),
+        0xE0..=0xE6 => Feature::StackSwitching.into(),
         0xFB => Feature::GarbageCollection.into(),
         0xFD => Feature::Simd.into(),
         0xFE => Feature::Threads.into(),

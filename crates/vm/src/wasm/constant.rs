@@ -5,6 +5,7 @@
 use super::{
     module::Module,
     reader::{Checked, Reader},
+    types::null_type,
 };
 use crate::{
     error::{Feature, Invalid, Malformed},
@@ -31,10 +32,7 @@ pub(crate) fn constant(
             0x43 => (float(reader, 4)?, ValueType::F32),
             0x44 => (float(reader, 8)?, ValueType::F64),
             0x23 => global(reader, module)?,
-            0xD0 => match ValueType::from_byte(reader.byte()?) {
-                Some(kind) if kind.is_reference() => (0, kind),
-                _ => return reader.error(Malformed::ReferenceType),
-            },
+            0xD0 => (0, null_type(reader)?),
             0xD2 => {
                 let function = reader.u32()?;
                 if function as usize >= module.functions.len() {
@@ -76,8 +74,9 @@ fn float(reader: &mut Reader<'_>, bytes: usize) -> Checked<u64> {
 fn global(reader: &mut Reader<'_>, module: &Module<'_>) -> Checked<(u64, ValueType)> {
     let index = reader.u32()?;
     match module.globals.get(index as usize) {
-        Some(_) if index >= module.imported_globals => reader.error(Invalid::UnknownGlobal),
         Some(global) if global.mutable => reader.error(Invalid::ConstantRequired),
+        // One of its own came with that proposal.
+        Some(_) if index >= module.imported_globals => reader.error(Feature::GarbageCollection),
         Some(global) => Ok((global.initial, global.value_type)),
         None => reader.error(Invalid::UnknownGlobal),
     }

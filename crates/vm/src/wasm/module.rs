@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::{
     constant,
     reader::{Checked, Reader, Verdict},
+    types::reference_type,
 };
 use crate::{
     error::{Invalid, Malformed},
@@ -195,13 +196,9 @@ pub(crate) fn element_segment(
     };
     let mut element = ValueType::FuncRef;
     if passive || explicit {
-        let byte = reader.byte()?;
         if expressions {
-            element = match ValueType::from_byte(byte) {
-                Some(element) if element.is_reference() => element,
-                _ => return reader.error(Malformed::ReferenceType),
-            };
-        } else if byte != 0 {
+            element = reference_type(reader)?;
+        } else if reader.byte()? != 0 {
             return reader.error(Malformed::ElementKind);
         }
     }

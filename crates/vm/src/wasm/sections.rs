@@ -4,6 +4,7 @@ use super::{
     constant::constant,
     module::{Global, Memory, Module, PAGE_SHIFT, Section, Table, TypeEntry, element_segment},
     reader::{Checked, Reader, Verdict},
+    types::{reference_type, value_type},
 };
 use crate::{
     error::{Feature, Invalid, Limit, Malformed, TranslateErrorKind},
@@ -134,35 +135,6 @@ fn limited(reader: &Reader<'_>, count: u64, max: u64, limit: Limit) -> Checked<(
     if count > max { reader.error(limit) } else { Ok(()) }
 }
 
-/// Reads a value type; names the proposal if it is one of a type that this engine does not have.
-pub(crate) fn value_type(reader: &mut Reader<'_>) -> Checked<ValueType> {
-    let start = *reader;
-    let byte = reader.byte()?;
-    match ValueType::from_byte(byte) {
-        Some(ValueType::F32 | ValueType::F64) if !cfg!(feature = "float") => {
-            start.error(Feature::Floats)
-        }
-        Some(value_type) => Ok(value_type),
-        None => start.error(match byte {
-            0x7B => TranslateErrorKind::Unsupported(Feature::Simd),
-            0x63 | 0x64 => TranslateErrorKind::Unsupported(Feature::FunctionReferences),
-            0x69 | 0x74 => TranslateErrorKind::Unsupported(Feature::Exceptions),
-            0x6A..=0x6E | 0x71..=0x73 => {
-                TranslateErrorKind::Unsupported(Feature::GarbageCollection)
-            }
-            _ => Malformed::ValueType.into(),
-        }),
-    }
-}
-
-fn reference_type(reader: &mut Reader<'_>) -> Checked<ValueType> {
-    let start = *reader;
-    match value_type(reader)? {
-        reference if reference.is_reference() => Ok(reference),
-        _ => start.error(Malformed::ReferenceType),
-    }
-}
-
 fn types(
     reader: &mut Reader<'_>,
     module: &mut Module<'_>,
@@ -174,6 +146,7 @@ fn types(
         match reader.byte()? {
             0x60 => {}
             0x4E..=0x50 | 0x5E | 0x5F => return reader.error(Feature::GarbageCollection),
+            0x5D => return reader.error(Feature::StackSwitching),
             _ => return reader.error(Malformed::FunctionType),
         }
         let (params_at, params) = type_list(reader, limits)?;
@@ -362,6 +335,10 @@ fn tables(
     for _ in 0..count {
         let all = module.tables.len() as u64 + 1;
         limited(reader, all, limits.tables as u64, Limit::Tables)?;
+        // An initialiser follows the type (wasm 3.0 §5.5.7).
+        if reader.peek() == Some(0x40) {
+            return reader.error(Feature::FunctionReferences);
+        }
         let table = table_type(reader, limits)?;
         module.tables.push(table);
     }
@@ -391,7 +368,7 @@ fn memory_type(reader: &mut Reader<'_>, limits: &Limits) -> Checked<Memory> {
 
 fn add_memory(reader: &Reader<'_>, module: &mut Module<'_>, memory: Memory) -> Checked<()> {
     if module.memory.is_some() {
-        return reader.error(Invalid::MultipleMemories);
+        return reader.error(Feature::MultipleMemories);
     }
     module.memory = Some(memory);
     Ok(())

@@ -88,7 +88,8 @@ fn trap_name(kind: TrapKind) -> &'static str {
     }
 }
 
-fn argument(value_type: ValueType, random: &mut Random) -> Value {
+/// A value of the type: small, large, or of any bits.
+pub(crate) fn argument(value_type: ValueType, random: &mut Random) -> Value {
     let bits = match random.below(4) {
         0 => 0,
         1 => random.below(64),
@@ -123,7 +124,8 @@ struct Ours<'i> {
     suspend: bool,
 }
 
-fn config() -> InstanceConfig {
+/// Room for every module that is made here.
+pub(crate) fn config() -> InstanceConfig {
     InstanceConfig { stack_bytes: 1 << 20, memory_bytes_max: MEMORY_BYTES }
 }
 
