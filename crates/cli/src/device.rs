@@ -1,6 +1,7 @@
 //! Devices: as a process, enrolled, looked at, given another firmware, or spoken with line by line.
 
 pub mod contexts;
+pub mod debug;
 pub mod deep_sleep;
 pub mod enrol;
 pub mod events;
@@ -11,6 +12,7 @@ pub mod peripherals;
 pub mod plugged_in;
 pub mod process;
 pub mod profile;
+mod recorded;
 pub mod replay;
 pub mod serial;
 pub mod shell;

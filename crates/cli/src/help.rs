@@ -17,6 +17,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "device",
             "replay",
             "profile",
+            "debug",
             "hub",
             "login",
             "people",

@@ -29,6 +29,7 @@ pub mod symbols;
 pub mod toolchain;
 pub mod toolchains;
 mod unwinding;
+pub(crate) mod variables;
 pub mod wasi;
 pub mod watch;
 mod zig_project;

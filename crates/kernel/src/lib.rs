@@ -88,7 +88,7 @@ pub use lifecycle::{Event, State};
 pub use look::{Look, LookError, MachineInfo, Serves};
 pub use native::{NativeBinary, NativeError, NativeParts};
 #[cfg(feature = "profile")]
-pub use profile::Profiler;
+pub use profile::{Leg, Profiler};
 pub use program::{Code, Engine, EngineError, EngineInstance};
 pub use record::{MACHINE_FORMAT, MachineRecord};
 pub use scheduler::LastTurn;

@@ -20,8 +20,32 @@ use crate::slot::Slot;
 /// How many steps in a row may take nothing: memory that is committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
 
-/// Somebody who is told what machines spend their fuel on.
+/// A leg of a program's way: from where a turn or a host call let it go on to where it stopped next.
+pub struct Leg<'a> {
+    /// The machine.
+    pub machine: &'a MachineRecord,
+    /// The function that its task calls, if one is under way.
+    pub function: Option<&'a str>,
+    /// Its code.
+    pub image: &'a Image<'a>,
+    /// The program at the leg's beginning.
+    pub before: &'a Instance,
+    /// The program at its end.
+    pub after: &'a Instance,
+    /// The fuel that it had, in units.
+    pub fuel: u64,
+    /// The part of that which it paid, in units.
+    pub paid: u64,
+}
+
+/// Somebody who is told what machines do, and what they spend their fuel on.
 pub trait Profiler: Send {
+    /// A machine's program ran; returns whether what it spent is to be told by instructions, too.
+    fn ran(&mut self, leg: &Leg<'_>) -> bool {
+        let _ = leg;
+        true
+    }
+
     /// A machine has spent so many units on an instruction or a host call, where these calls led, innermost first: of
     /// each the function and an offset in its image code, which in the innermost is the instruction's and in others
     /// lies behind the call. No calls stand for what its turns and tasks cost beside.
@@ -47,19 +71,32 @@ impl Profile {
         }
     }
 
-    /// The program ran from where its `copy` is, and paid `units` of fuel.
+    /// The program ran from where its `copy` is, with so much fuel, of which so much is `left`, in units.
     pub(crate) fn ran(
         &mut self,
         machine: &Machine,
         image: Option<&Image<'_>>,
         (copy, program): (Option<Instance>, &Program),
-        units: u64,
+        (fuel, left): (u64, u64),
     ) {
         let (Some(profiler), Some(mut copy), Program::Image(now), Some(image)) =
             (&mut self.profiler, copy, program, image)
         else {
             return;
         };
+        let units = fuel - left;
+        let leg = Leg {
+            machine: &machine.record,
+            function: machine.current.as_ref().map(|running| running.task.function.as_str()),
+            image,
+            before: &copy,
+            after: now,
+            fuel,
+            paid: units,
+        };
+        if !profiler.ran(&leg) {
+            return;
+        }
         self.told += units;
         let told_before = self.owed.remove(&machine.id).unwrap_or(0).min(copy.owed());
         self.owed.insert(machine.id, now.owed());

@@ -302,7 +302,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             &self.machine,
             image.as_ref(),
             (copy, &self.program),
-            before - *left,
+            (before, *left),
         );
         Err(Some(match outcome.map_err(|fault| Some(End::Faulted(fault)))? {
             Outcome::Done if self.is_starting() => {

@@ -1,8 +1,9 @@
-//! Records everything that reaches a device, and repeats the run from the record.
+//! Records everything that reaches a device, repeats the run from the record, and goes back and forth in it.
 //!
 //! A [`Recorded`] node is a [`Door`](tenure_node::Door) like the node itself: what a board hands in and takes out goes
 //! through it onto a [`Tape`]. [`replay`] boots a node on the flash as it was, hands it the same input, and compares
 //! every output and, at the end, the flash ([ADR 20](../../../docs/adr/0020-one-door-and-a-record-of-it.md)).
+//! [`remember`] keeps what its machines did meanwhile, and a [`Walk`] goes through that forwards and backwards.
 //!
 //! Invariants:
 //! - A record that can't be written on is given up, and the device runs on.
@@ -11,10 +12,14 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+mod history;
 mod player;
 mod recorded;
 mod tape;
+mod walk;
 
+pub use history::{History, Leg, Line, Position, Remembered, remember};
 pub use player::{Audience, ReplayError, Replayed, replay};
 pub use recorded::Recorded;
 pub use tape::Tape;
+pub use walk::{Stopped, Walk};

@@ -43,6 +43,11 @@ pub trait Audience {
     /// Why it can't, as a text.
     fn config(&mut self, settings: &[u8]) -> Result<Config, String>;
 
+    /// Is told of each input before the node takes it: its number, from 1 on, and its time.
+    fn takes(&mut self, input: u64, at: Instant) {
+        let _ = (input, at);
+    }
+
     /// Is handed each notice, with its time.
     fn show(&mut self, at: Instant, notice: &Notice);
 
@@ -127,6 +132,7 @@ impl Player {
                 attached.map_err(|error| self.differs(error.to_string()))?;
             }
             Entry::Take { when, input, entropy, readings, taken } => {
+                audience.takes(self.replayed.inputs + 1, when.now());
                 self.take(when, input, (entropy, readings), taken)?;
             }
             Entry::Give { outlet, digest } => {

@@ -2,6 +2,8 @@
 
 mod access;
 mod fuel;
+#[cfg(feature = "profile")]
+mod history;
 mod outer;
 mod parts;
 mod segments;
@@ -23,6 +25,8 @@ use crate::{
 };
 pub(crate) use fuel::Debt;
 use fuel::{UNIT_BYTES, moving_bytes};
+#[cfg(feature = "profile")]
+pub use history::{Change, Standing};
 pub(crate) use parts::{Parts, Position, Shortage};
 pub(crate) use stack::Stack;
 pub(crate) use tables::Tables;

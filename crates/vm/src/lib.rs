@@ -49,6 +49,8 @@ pub use instance::{
     CallError, Frame, HostResultError, Instance, InstanceConfig, Outcome, StartError, Trap,
     TrapKind,
 };
+#[cfg(feature = "profile")]
+pub use instance::{Change, Standing};
 pub use isa::{disassemble, instruction_set};
 pub use limits::Limits;
 pub use suspend::ResumeError;

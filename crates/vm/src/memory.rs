@@ -225,6 +225,28 @@ impl Memory {
         Ok(())
     }
 
+    /// Pages, committed bytes and the budget.
+    #[cfg(feature = "profile")]
+    pub(crate) fn size(&self) -> (u32, usize, usize) {
+        (self.pages, self.committed, self.budget)
+    }
+
+    /// Takes over what [`Memory::size`] gave of a memory. What is committed beyond that is wiped; `None` without room.
+    #[cfg(feature = "profile")]
+    pub(crate) fn resize(&mut self, (pages, committed, budget): (u32, usize, usize)) -> Option<()> {
+        if committed != self.committed {
+            let mut words = Lined::<u64>::zeroed(committed.div_ceil(8)).ok()?;
+            words.iter_mut().zip(&*self.words).for_each(|(new, old)| *new = *old);
+            self.words.zeroize();
+            (self.words, self.committed) = (words, committed);
+            // The last word may have been committed in part.
+            let whole = self.words.len() * 8;
+            as_bytes_mut(&mut self.words)[committed..whole].fill(0);
+        }
+        (self.pages, self.budget) = (pages, budget);
+        Some(())
+    }
+
     /// Grows by pages; the size before. `None`: over a maximum or the budget, and nothing changed.
     pub(crate) fn grow(&mut self, pages: u32, maximum: u64) -> Option<u32> {
         let before = self.pages;

@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 use tenure_hal::Instant;
 use tenure_kernel::Profiler;
 use tenure_node::{Config, Notice};
-use tenure_package::Package;
 use tenure_protocols::plug_in::Registry;
 use tenure_replay::Audience;
 use tenure_wire::Name;
 use tenure_wire::printable::printable;
 
 use crate::device::process::recorded_config;
-use crate::make::package::read_package;
+use crate::device::recorded::{breaks_off_after, name_by};
 use crate::make::symbols::Symbols;
 use crate::terminal::output::Output;
 use flame::Flame;
@@ -60,7 +59,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let file = File::open(&arguments.record).with_context(|| path.clone())?;
     let ledger = Ledger::default();
     let mut audience = Accountant { registry, ledger: &ledger };
-    tenure_replay::replay(&mut BufReader::new(file), &mut audience).context(path)?;
+    let replayed = tenure_replay::replay(&mut BufReader::new(file), &mut audience).context(path)?;
     let mut machines = ledger.machines();
     name_all(&mut machines, &arguments.packages)?;
     if let Some(name) = &arguments.machine {
@@ -70,7 +69,11 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     if machines.is_empty() {
         output.line("no machine ran", &json!({ "event": "profile", "units": 0 }));
     }
-    machines.iter().for_each(|machine| show(machine, arguments.rows, output));
+    let is_complete = replayed.is_complete;
+    machines.iter().for_each(|machine| show(machine, arguments.rows, is_complete, output));
+    if !is_complete && !output.is_json() {
+        output.line(&breaks_off_after(&replayed), &Value::Null);
+    }
     match &arguments.svg {
         Some(svg) => draw(&machines, svg, output),
         None => Ok(()),
@@ -97,25 +100,17 @@ impl Audience for Accountant<'_> {
 
 /// Names what machines did by the packages that they are of.
 fn name_all(machines: &mut [MachineSpent], packages: &[PathBuf]) -> anyhow::Result<()> {
-    for path in packages {
-        let bytes = read_package(path)?;
-        let package = Package::parse(&bytes)?;
-        let digest = package.digest();
-        let mut is_unused = true;
-        for machine in machines.iter_mut().filter(|machine| machine.package == digest) {
-            machine.symbols = Some(Symbols::beside(path, &package)?);
-            is_unused = false;
+    name_by(packages, &mut |path, package, digest| {
+        let mut is_used = false;
+        for machine in machines.iter_mut().filter(|machine| machine.package == *digest) {
+            machine.symbols = Some(Symbols::beside(path, package)?);
+            is_used = true;
         }
-        anyhow::ensure!(
-            !is_unused,
-            "no machine of exactly this build of {} ran in the record",
-            path.display()
-        );
-    }
-    Ok(())
+        Ok(is_used)
+    })
 }
 
-fn show(machine: &MachineSpent, rows: usize, output: &Output) {
+fn show(machine: &MachineSpent, rows: usize, is_complete: bool, output: &Output) {
     let (units, functions, lines) = (machine.units(), machine.functions(), machine.lines());
     let (functions, more) = functions.split_at(rows.min(functions.len()));
     let lines = &lines[..rows.min(lines.len())];
@@ -135,7 +130,9 @@ fn show(machine: &MachineSpent, rows: usize, output: &Output) {
     for Line { file, line, itself } in lines {
         text += &format!("  {:>6.1}%  {}:{line}\n", part(*itself), printable(file));
     }
-    output.line(text.trim_end(), &object(machine, units, functions, lines));
+    let mut object = object(machine, units, functions, lines);
+    object["complete"] = is_complete.into();
+    output.line(text.trim_end(), &object);
 }
 
 fn object(machine: &MachineSpent, units: u64, functions: &[Share], lines: &[Line]) -> Value {
@@ -163,7 +160,16 @@ fn draw(machines: &[MachineSpent], path: &Path, output: &Output) -> anyhow::Resu
         }
     }
     let shown = path.display().to_string();
-    std::fs::write(path, flame.to_svg()).with_context(|| format!("can't write {shown}"))?;
+    // A reader of the file never sees half a picture.
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let written = std::fs::write(&part, flame.to_svg());
+    let written = written.and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        // There may be none.
+        let _ = std::fs::remove_file(&part);
+    }
+    written.with_context(|| format!("can't write {shown}"))?;
     output.line(&format!("drawn to {shown}"), &json!({ "event": "drawn", "file": shown }));
     Ok(())
 }

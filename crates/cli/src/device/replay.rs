@@ -11,6 +11,7 @@ use tenure_protocols::plug_in::Registry;
 use tenure_replay::Audience;
 
 use crate::device::process::{recorded_config, show};
+use crate::device::recorded::seconds;
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::Output;
 
@@ -44,11 +45,10 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let span_ms = replayed.until.as_millis();
     output.line(
         &format!(
-            "the same run: {} inputs and {} outputs in {}.{:03} s, {end}",
+            "the same run: {} inputs and {} outputs in {}, {end}",
             replayed.inputs,
             replayed.outputs,
-            span_ms / 1000,
-            span_ms % 1000
+            seconds(span_ms)
         ),
         &serde_json::json!({
             "event": "replayed",

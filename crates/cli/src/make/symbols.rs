@@ -22,6 +22,7 @@ use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 use crate::make::module::{Module, ModuleError};
 use crate::make::moved::Moved;
 use crate::make::source_map::{self, LineMap};
+use crate::make::variables::Variables;
 use crate::terminal::trace::{Place, SourceLine};
 
 /// The ending of a package's debug module, instead of `tenure`.
@@ -50,6 +51,7 @@ pub struct Symbols {
     /// Where the content of the code section begins in the package's module.
     code_at: u32,
     lines: Option<addr2line::Context<Section>>,
+    variables: Option<Variables>,
     /// Where the code was before it was linked with WASI's functions, if it was.
     moved: Option<Moved>,
     /// The lines by a source map, where there is no DWARF.
@@ -72,7 +74,8 @@ impl Mapped {
     }
 }
 
-type Section = EndianArcSlice<LittleEndian>;
+/// A section of DWARF.
+pub(crate) type Section = EndianArcSlice<LittleEndian>;
 
 /// Why a package's code can't be explained.
 #[derive(Debug, thiserror::Error)]
@@ -111,20 +114,22 @@ impl Symbols {
         let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::ample())?;
         let mut sections = Sections::read(code)?;
         let code_at = sections.code_at;
-        let (mut lines, mut moved, mut mapped) = (None, None, None);
+        let (mut lines, mut variables, mut moved, mut mapped) = (None, None, None, None);
         if let Some(debug) = debug {
             if Module::read(debug)?.code != code {
                 return Err(SymbolError::OtherBuild);
             }
             sections = Sections::read(debug)?;
-            lines = Some(sections.dwarf(debug)?);
+            let dwarf = Arc::new(sections.dwarf(debug)?);
+            lines = Some(addr2line::Context::from_arc_dwarf(Arc::clone(&dwarf))?);
+            variables = Some(Variables::new(dwarf));
             let places = sections.custom.get(Moved::SECTION).cloned();
             moved = places.and_then(|range| debug.get(range)).map(Moved::from_bytes);
             let text = sections.custom.get(LineMap::SECTION).cloned();
             let map = text.and_then(|range| LineMap::from_json(debug.get(range)?).ok());
             mapped = map.map(|map| Mapped { map, code: code.to_vec(), module: debug.to_vec() });
         }
-        Ok(Self { map, names: sections.names, code_at, lines, moved, mapped })
+        Ok(Self { map, names: sections.names, code_at, lines, variables, moved, mapped })
     }
 
     /// As [`Self::of`], with the debug module that lies beside the package, if one does.
@@ -154,19 +159,54 @@ impl Symbols {
         Place { function, lines: self.lines_at(site).unwrap_or_default() }
     }
 
-    fn lines_at(&self, site: Site) -> Option<Vec<SourceLine>> {
-        let in_module = match site.in_module {
-            true => site.offset,
-            false => self.map.module_offset(site.function, site.offset)?,
+    /// The functions of this name, or whose path ends with it; angle brackets don't count, which Rust puts around types.
+    pub(crate) fn functions(&self, name: &str) -> impl Iterator<Item = u32> {
+        let plain = |name: &str| name.replace(['<', '>'], "");
+        let name = plain(name);
+        let is_named = move |own: &str| {
+            let own = plain(own);
+            own.strip_suffix(&*name).is_some_and(|path| path.is_empty() || path.ends_with("::"))
         };
-        if let Some(mapped) = &self.mapped {
-            return Some(mapped.line_at(in_module).into_iter().collect());
+        let named = self.names.iter().filter(move |(_, own)| is_named(own));
+        named.map(|(function, _)| *function)
+    }
+
+    /// The names of all functions that have one.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &str> {
+        self.names.values().map(String::as_str)
+    }
+
+    /// The variables of the source, if there is DWARF.
+    pub(crate) fn variables(&self) -> Option<&Variables> {
+        self.variables.as_ref()
+    }
+
+    /// Whether lines are known of instructions one by one; by a source map they are dear.
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.mapped.is_none() && self.lines.is_some()
+    }
+
+    fn in_module(&self, site: Site) -> Option<u32> {
+        match site.in_module {
+            true => Some(site.offset),
+            false => self.map.module_offset(site.function, site.offset),
         }
-        let address = u64::from(in_module.checked_sub(self.code_at)?);
-        let address = match &self.moved {
-            Some(moved) => moved.original(address)?,
-            None => address,
-        };
+    }
+
+    /// The address of `site` as DWARF counts.
+    pub(crate) fn address(&self, site: Site) -> Option<u64> {
+        let address = u64::from(self.in_module(site)?.checked_sub(self.code_at)?);
+        match &self.moved {
+            Some(moved) => moved.original(address),
+            None => Some(address),
+        }
+    }
+
+    fn lines_at(&self, site: Site) -> Option<Vec<SourceLine>> {
+        if let Some(mapped) = &self.mapped {
+            return Some(mapped.line_at(self.in_module(site)?).into_iter().collect());
+        }
+        let address = self.address(site)?;
         let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut lines = Vec::new();
         // Damaged debug information could nest without end.
@@ -247,13 +287,12 @@ impl Sections {
         Ok(())
     }
 
-    fn dwarf(&self, bytes: &[u8]) -> Result<addr2line::Context<Section>, SymbolError> {
-        let dwarf = Dwarf::load(|id: SectionId| {
+    fn dwarf(&self, bytes: &[u8]) -> Result<Dwarf<Section>, gimli::Error> {
+        Dwarf::load(|id: SectionId| {
             let range = self.custom.get(id.name()).cloned().unwrap_or_default();
             let section: Arc<[u8]> = bytes.get(range).unwrap_or_default().into();
             Ok::<_, gimli::Error>(Section::new(section, LittleEndian))
-        })?;
-        Ok(addr2line::Context::from_dwarf(dwarf)?)
+        })
     }
 }
 

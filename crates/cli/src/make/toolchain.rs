@@ -128,9 +128,10 @@ impl Rust {
         // Flags for the computer's own programs don't suit machines.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         command.args(["rustc", "--lib", "--release", "--target", target]);
-        // Whatever the project's profile says: names and lines go to NAME.debug.wasm, and the
-        // package doesn't carry them.
-        for setting in ["strip=false", "debug=\"line-tables-only\""] {
+        // Whatever the project's profile says: names, lines and the machine's own variables go to
+        // NAME.debug.wasm, and the package doesn't carry them.
+        for setting in ["strip=false", "debug=\"full\"", "package.\"*\".debug=\"line-tables-only\""]
+        {
             command.args(["--config", &format!("profile.release.{setting}")]);
         }
         if let Self::Debian { linker } = self {

@@ -12,6 +12,7 @@ mod compiled;
 #[path = "../common/component.rs"]
 mod component;
 mod database;
+mod debugging;
 mod discovery;
 mod events;
 mod every_command;

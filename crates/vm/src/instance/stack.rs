@@ -52,6 +52,18 @@ impl Stack {
         &mut self.slots[..self.globals]
     }
 
+    /// Globals and frames, whether in use or not.
+    #[cfg(feature = "profile")]
+    pub(super) fn all(&self) -> &[u64] {
+        &self.slots
+    }
+
+    /// As `all`, to be written to.
+    #[cfg(feature = "profile")]
+    pub(super) fn all_mut(&mut self) -> &mut [u64] {
+        &mut self.slots
+    }
+
     /// The frames from that at an offset on.
     #[inline(always)]
     pub(crate) fn frames_from(&self, frame: u32) -> &[u64] {
