@@ -36,7 +36,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Put machines on them",
         &[
             "fleet", "push", "pull", "rollout", "install", "rollback", "remove", "trash", "renew",
-            "pass", "restart", "stop", "start", "unban", "snapshot", "restore",
+            "pass", "restart", "stop", "start", "unban", "snapshot", "restore", "journal",
         ],
     ),
     (

@@ -5,6 +5,7 @@ pub mod grant;
 pub mod halt;
 pub mod inspect;
 pub mod install;
+pub mod journal;
 pub(crate) mod kept_packages;
 pub mod lease;
 pub mod list;

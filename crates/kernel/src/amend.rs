@@ -40,6 +40,8 @@ impl<F: Flash> Tenancy<'_, F> {
         storage.bill(machine, self.now);
         let mut tree = storage.tree(machine).ok_or(InstallError::Store)?;
         tree.set(path, kind, value).map_err(of_setting)?;
+        #[cfg(feature = "journal")]
+        note(machine, path, Some((kind == ValueKind::Text, value)));
         self.parts.log(self.now, slot, LogLevel::Info, &alloc::format!("its owner set `{path}`"));
         Ok(())
     }
@@ -59,12 +61,25 @@ impl<F: Flash> Tenancy<'_, F> {
         storage.bill(machine, self.now);
         let mut tree = storage.tree(machine).ok_or(InstallError::Store)?;
         let values = tree.delete(path).map_err(of_deleting)?;
+        #[cfg(feature = "journal")]
+        note(machine, path, None);
         if values > 0 {
             let line = alloc::format!("its owner deleted `{path}`");
             self.parts.log(self.now, slot, LogLevel::Info, &line);
         }
         Ok(values)
     }
+}
+
+/// Writes a change into the machine's journal.
+#[cfg(feature = "journal")]
+fn note(machine: &mut crate::machine::Machine, path: &str, value: Option<(bool, &[u8])>) {
+    let fuel = machine.task_fuel();
+    machine.note(|| tenure_journal::Record::Amended {
+        fuel,
+        path: path.into(),
+        value: value.map(|(is_text, bytes)| (is_text, bytes.to_vec())),
+    });
 }
 
 fn of_setting(error: SetError) -> InstallError {

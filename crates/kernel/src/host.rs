@@ -2,6 +2,8 @@
 
 mod calls;
 mod events;
+#[cfg(feature = "journal")]
+mod journal;
 mod timers;
 mod tree;
 
@@ -33,6 +35,10 @@ use crate::program::Program;
 use crate::storage::Storage;
 use crate::timer::First;
 use crate::turn::{HostResult, Turn, Verdict};
+#[cfg(feature = "journal")]
+pub(crate) use journal::Asks;
+#[cfg(feature = "journal")]
+use journal::Question;
 
 /// Ends a line of the log that was cut.
 const CUT: &str = "…";
@@ -124,6 +130,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     /// Does what the machine asks.
     pub(crate) fn serve(&mut self, call: &HostCall) -> Verdict {
         commit_ranges(&mut self.program, call);
+        #[cfg(feature = "journal")]
+        if let Some(verdict) = self.tell_time(call) {
+            return verdict;
+        }
         let status = match *call {
             HostCall::log { level, message } => return self.log(level, message),
             HostCall::abort { message } => return self.abort(message),
@@ -194,6 +204,8 @@ impl<F: Flash> Turn<'_, '_, F> {
             HostCall::event_dropped {} => self.event_dropped(),
             HostCall::topic_dropped { topic } => self.topic_dropped(topic),
         };
+        #[cfg(feature = "journal")]
+        self.note_status(call, &status);
         self.verdict(call, status)
     }
 
@@ -282,7 +294,19 @@ impl<F: Flash> Turn<'_, '_, F> {
         let wanted = into.capacity().min(PARAMETER_BYTES_MAX);
         let done = self.machine.take_progress().bytes;
         let mut bytes = alloc::vec![0; wanted.saturating_sub(done).min(cost::PIECE_RANDOM_BYTES)];
-        self.world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_failure() {
+            return status;
+        }
+        #[cfg(feature = "journal")]
+        let is_played = self.play_random(&mut bytes).transpose()?.is_some();
+        #[cfg(not(feature = "journal"))]
+        let is_played = false;
+        if !is_played {
+            self.world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
+        }
+        #[cfg(feature = "journal")]
+        self.note_random(&bytes);
         into.write_at(self.program.memory_mut(), done, &bytes)?;
         self.extra_cost += cost::of_random(bytes.len());
         let bytes = done + bytes.len();
@@ -293,6 +317,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     fn raise_tier(&mut self, tier: u32, fuel: u32) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_journal(Question::STATUS) {
+            return status;
+        }
         let machine = &mut self.machine;
         let share = machine.record.share;
         let tier = u16::try_from(tier).unwrap_or(u16::MAX);
@@ -311,6 +339,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     fn budget_left(&mut self, which: u32) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_journal(Question::STATUS) {
+            return status;
+        }
         let (now, slot) = (self.now(), self.machine.slot);
         let tasks = self.machine.tasks_waiting() + self.parts.calls.count_of(slot);
         let (budget, meters) = (self.machine.record.budget, &mut self.machine.meters);

@@ -57,8 +57,8 @@ pub enum Ran {
 
 /// Machines, their tasks, and what they keep.
 pub struct Kernel<F> {
-    parts: Parts<F>,
-    scheduler: Scheduler,
+    pub(crate) parts: Parts<F>,
+    pub(crate) scheduler: Scheduler,
 }
 
 impl<F: Flash> Kernel<F> {
@@ -89,6 +89,10 @@ impl<F: Flash> Kernel<F> {
                 clock: Clock::default(),
                 processors: Processors::new(config.fuel_per_second),
                 swap_again_at: Instant::default(),
+                #[cfg(feature = "journal")]
+                pages: crate::journal::Pages::default(),
+                #[cfg(feature = "journal")]
+                script: None,
                 config,
             },
         };
@@ -124,6 +128,8 @@ impl<F: Flash> Kernel<F> {
             return false;
         }
         machine.charge_flash(now, bytes);
+        #[cfg(feature = "journal")]
+        machine.note_charge(bytes as u64);
         true
     }
 

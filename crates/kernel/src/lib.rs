@@ -39,6 +39,8 @@ mod fault;
 mod halt;
 mod host;
 mod install_error;
+#[cfg(feature = "journal")]
+mod journal;
 mod kernel;
 mod lifecycle;
 mod log;
@@ -81,6 +83,8 @@ pub use events::{COMMAND_TOPIC, DEVICE_TOPIC, Driver, Events, Listener, Subscrib
 pub use fault::{Fault, FaultKind, Limit};
 pub use host::host_functions;
 pub use install_error::InstallError;
+#[cfg(feature = "journal")]
+pub use journal::{Difference, Diverged, JournalPage, Step, Unplayable, fuel_of_turns};
 #[cfg(feature = "bridge")]
 pub use kernel::Bridged;
 pub use kernel::{Kernel, Ran};

@@ -103,6 +103,9 @@ pub(crate) struct Machine {
     /// Tasks finished since boot, well or badly.
     pub(crate) tasks_done: u64,
     pub(crate) last_fault: Option<Fault>,
+    /// What is written down of all that enters it, if that is.
+    #[cfg(feature = "journal")]
+    pub(crate) journal: Option<Box<crate::journal::Journal>>,
 }
 
 /// The mark that checked code is known by.
@@ -241,6 +244,8 @@ impl Machine {
             waited_max: Duration::ZERO,
             tasks_done: 0,
             last_fault: None,
+            #[cfg(feature = "journal")]
+            journal: None,
         }
     }
 

@@ -42,6 +42,12 @@ pub(crate) struct Parts<F> {
     pub(crate) processors: Processors,
     /// Until when nobody is swapped, because the flash failed.
     pub(crate) swap_again_at: Instant,
+    /// Pages of machines' journals that the node hasn't taken.
+    #[cfg(feature = "journal")]
+    pub(crate) pages: crate::journal::Pages,
+    /// The journal that is played, if one is.
+    #[cfg(feature = "journal")]
+    pub(crate) script: Option<Box<crate::journal::Script>>,
 }
 
 impl<F: Flash> Parts<F> {
@@ -168,6 +174,8 @@ impl<F: Flash> Parts<F> {
 
     /// Stops a machine: its task fails, its memory goes, its back-off begins.
     pub(crate) fn fault(&mut self, now: Instant, slot: Slot, fault: Fault) {
+        #[cfg(feature = "journal")]
+        self.journal_fault(slot, fault.kind);
         let fuel_per_second = self.processors.fuel_per_second;
         let is_breach = matches!(fault.kind, FaultKind::Breach(_));
         if is_breach && self.machines.known(slot).is_some_and(|machine| machine.runs_compiled) {
@@ -208,6 +216,8 @@ impl<F: Flash> Parts<F> {
     /// `failed`.
     pub(crate) fn end(&mut self, now: Instant, slot: Slot, event: Event, failed: NoResult) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
+        #[cfg(feature = "journal")]
+        machine.note_stop(tenure_journal::Why::Ended);
         let (current, queue) = machine.end(event);
         self.events.forget(machine);
         self.storage.discard_state(machine);
@@ -220,6 +230,8 @@ impl<F: Flash> Parts<F> {
     /// which goes to the machine that follows it.
     #[must_use]
     pub(crate) fn vacate(&mut self, now: Instant, slot: Slot) -> Usage {
+        #[cfg(feature = "journal")]
+        self.end_journal(slot);
         let Some(mut machine) = self.machines.take(slot).map(|machine| *machine) else {
             debug_assert!(false, "slot {slot} is empty");
             return Usage::default();
@@ -360,8 +372,12 @@ fn fire_timers<F: Flash>(
         if !machine.timers[position].advance(now, unix_us) {
             let mut timers = core::mem::take(&mut machine.timers);
             timers.remove(position);
+            #[cfg(feature = "journal")]
+            let flash_bytes = machine.usage.flash_bytes;
             // If the store has no room to forget it, it fires again after a restart of the device.
             let _ = storage.keep_timers(machine, now, &timers);
+            #[cfg(feature = "journal")]
+            machine.note_charge(machine.usage.flash_bytes - flash_bytes);
             machine.timers = timers;
         }
         let waits = machine.queue.iter().any(|waiting| waiting.is_same_call(&task));

@@ -142,6 +142,8 @@ impl<F: Flash> Residence<'_, F> {
         instance.suspend(&image, &mut bytes);
         let bytes = self.storage.sealed_state(&machine.record, bytes);
         let extent = self.storage.code.keep(&bytes)?;
+        #[cfg(feature = "journal")]
+        machine.note_suspension();
         machine.instance = None;
         machine.suspended = Some(extent);
         Ok(())
@@ -335,7 +337,7 @@ impl<F: Flash> Residence<'_, F> {
     }
 
     /// The memory that the machine's budget and the device leave to an instance.
-    fn instance_config(&self, slot: Slot) -> Option<InstanceConfig> {
+    pub(crate) fn instance_config(&self, slot: Slot) -> Option<InstanceConfig> {
         let budget = self.machines.known(slot)?.record.budget;
         let stack_bytes = budget.stack_bytes as usize;
         let room = self.room();

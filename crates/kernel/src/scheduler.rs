@@ -77,6 +77,8 @@ impl Scheduler {
             self.turn_began = None;
             return false;
         };
+        #[cfg(feature = "journal")]
+        parts.begin_journal(slot, world.now);
         let Some(machine) = parts.machines.known_mut(slot) else { return false };
         let waited = begin_turn(machine, world.now);
         let critical = machine.critical;
@@ -85,6 +87,8 @@ impl Scheduler {
         }
         self.turn_began = Some(world.now);
         let fuel = critical.map_or(share.fuel, |(_, left)| share.fuel.min(left));
+        #[cfg(feature = "journal")]
+        let fuel = parts.turn_fuel(fuel);
         let mut meter = Meter::new(fuel);
         let keeps_turn = !self.policy.ends_turn_with_task();
         while run_task(parts, slot, &mut meter, world) && keeps_turn && meter.left() > 0 {}
@@ -96,6 +100,8 @@ impl Scheduler {
             self.account(machine, world.now, used, critical.is_some());
             machine.count_turn(used);
         }
+        #[cfg(feature = "journal")]
+        parts.end_turn_of_journal(slot, used);
         if let Some(retained) = &mut self.retained {
             breadcrumb::wipe(&mut **retained);
         }

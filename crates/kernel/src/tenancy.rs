@@ -136,6 +136,8 @@ impl<F: Flash> Tenancy<'_, F> {
             return Err(InstallError::Stopped);
         }
         let slot = before.slot;
+        #[cfg(feature = "journal")]
+        before.note_stop(tenure_journal::Why::Ended);
         let fresh = Machine::new(before.record.clone(), before.id, slot, self.now, log_rate);
         let mut machine = Machine {
             hidden: before.hidden.clone(),
@@ -149,8 +151,14 @@ impl<F: Flash> Tenancy<'_, F> {
             waited_max: before.waited_max,
             last_fault: before.last_fault,
             timers: before.timers.clone(),
+            #[cfg(feature = "journal")]
+            journal: before.journal.take(),
             ..fresh
         };
+        #[cfg(feature = "journal")]
+        {
+            machine.engine_refused = machine.journal.is_some();
+        }
         machine.usage = self.parts.vacate(self.now, slot);
         self.parts.storage.code.claim_all(machine.record.extents());
         self.parts.occupy(self.now, machine);

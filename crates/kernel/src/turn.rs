@@ -125,6 +125,9 @@ pub(crate) struct Turn<'a, 'w, F> {
     pub(crate) world: &'a mut World<'w>,
     /// Fuel that the host call under way costs beside the known part.
     pub(crate) extra_cost: u64,
+    /// What the host call under way asks of the device.
+    #[cfg(feature = "journal")]
+    pub(crate) asks: crate::host::Asks,
     meter: &'a mut Meter,
 }
 
@@ -157,7 +160,16 @@ pub(crate) fn run_task<F: Flash>(
             debug_assert!(false, "slot {slot} has a turn and is empty");
             return false;
         };
-        let mut turn = Turn { machine, program, parts, world, extra_cost: 0, meter };
+        let mut turn = Turn {
+            machine,
+            program,
+            parts,
+            world,
+            extra_cost: 0,
+            #[cfg(feature = "journal")]
+            asks: crate::host::Asks::default(),
+            meter,
+        };
         let end = turn.begin(core::mem::take(&mut begins)).unwrap_or_else(|| turn.run());
         let Turn { machine, program: paused, .. } = turn;
         program = paused;
@@ -185,6 +197,12 @@ fn take_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool {
         parts.events.take(machine, &mut task);
     }
     let (starting, reply, words, fuel_used) = (false, Ok(None), Vec::new(), 0);
+    #[cfg(feature = "journal")]
+    {
+        let held = parts.events.held(slot).filter(|_| task.is_event);
+        let event = || held.map(crate::journal::event_record);
+        machine.note(|| crate::journal::task_record(now, &task, event()));
+    }
     let running = Running { task, starting, begun: now, reply, words, fuel_used };
     machine.current = Some(Box::new(running));
     true
@@ -217,8 +235,14 @@ fn conclude<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant, end: End) 
             if let Some(machine) = parts.machines.known_mut(slot) {
                 machine.wait = Some(wait);
                 machine.step(Event::Blocked);
+                #[cfg(feature = "journal")]
+                machine.note_wait(wait);
             }
             parts.clock.timers_changed();
+            #[cfg(feature = "journal")]
+            if parts.script.is_some() {
+                return false;
+            }
             if let Wait::Call(id) | Wait::Keys(id, _) | Wait::Secret(id, _) = wait {
                 parts.exchange(now).dispatch(id);
             }
@@ -235,6 +259,10 @@ fn finish_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool
     machine.tasks_done += 1;
     let finished = machine.current.take();
     machine.settle_queue();
+    #[cfg(feature = "journal")]
+    if let Some(script) = &mut parts.script {
+        script.task_done();
+    }
     parts.settle_conduct(now, slot);
     if let Some(running) = finished {
         let Running { task, reply, words, .. } = *running;
@@ -251,6 +279,8 @@ impl<F: Flash> Turn<'_, '_, F> {
     /// Hands the program what its last host call waited for, and readies it for a task that `is_new`;
     /// returns how the turn ends if it does with that.
     fn begin(&mut self, is_new: bool) -> Option<End> {
+        #[cfg(feature = "journal")]
+        self.note_woken();
         if let Some(woken) = self.machine.woken.take()
             && woken.hand_to(&mut self.program).is_none()
         {
@@ -265,6 +295,29 @@ impl<F: Flash> Turn<'_, '_, F> {
             return None;
         }
         self.prepare_task().err().map(End::Faulted)
+    }
+
+    /// Writes down the answer that the machine is about to get, if it waited for one.
+    #[cfg(feature = "journal")]
+    fn note_woken(&mut self) {
+        let (parts, machine) = (&*self.parts, &mut *self.machine);
+        if machine.journal.is_none() {
+            return;
+        }
+        let Some(woken) = &machine.woken else { return };
+        let wait = machine.noted_wait();
+        let takes_event = matches!(wait, Some(Wait::Event(_)) | None);
+        let takes_bytes = !matches!(wait, Some(Wait::Event(_) | Wait::Until(_)));
+        let held = parts.events.held(machine.slot);
+        let event = held.filter(|_| takes_event && woken.status.is_some_and(|status| status >= 0));
+        let copied = woken.copy.as_ref().map(|(_, bytes)| bytes.to_vec());
+        let woken = tenure_journal::Woken {
+            at_ms: self.world.now.as_millis(),
+            status: woken.status,
+            bytes: copied.or_else(|| takes_bytes.then(|| machine.call_result.clone())),
+            event: event.map(crate::journal::event_record),
+        };
+        machine.note(|| tenure_journal::Record::Woken(woken));
     }
 
     /// Runs the machine until the turn ends, or lets go of it.
@@ -292,6 +345,9 @@ impl<F: Flash> Turn<'_, '_, F> {
         let Parts { storage, processors, .. } = &mut *self.parts;
         let image = storage.image(&self.machine);
         let compiled = storage.compiled(&self.machine);
+        // Compiled code leaves other bytes in slots that nothing reads any more, and a journal has the digest of all.
+        #[cfg(feature = "journal")]
+        let compiled = compiled.filter(|_| self.machine.journal.is_none());
         self.meter.is_plain &= matches!(self.program, Program::Image(_)) && compiled.is_none();
         let left = &mut self.meter.left;
         #[cfg(feature = "profile")]
@@ -330,13 +386,20 @@ impl<F: Flash> Turn<'_, '_, F> {
     /// it does with that.
     fn serve_call(&mut self, call: &HostCall) -> Option<End> {
         self.meter.is_plain = false;
+        #[cfg(feature = "journal")]
+        let taken = self.records_taken();
         let verdict = self.serve(call);
+        // The next record may stand right behind the one that the call took.
+        #[cfg(feature = "journal")]
+        let took = self.records_taken() != taken;
+        #[cfg(not(feature = "journal"))]
+        let took = false;
         let price = cost::of(call) + core::mem::take(&mut self.extra_cost);
         self.meter.charge(price);
         #[cfg(feature = "profile")]
         self.parts.profile_call(&self.machine, &self.program, price);
         match verdict {
-            Verdict::Continue(results) => self.go_on_with(&results),
+            Verdict::Continue(results) => self.go_on_with(&results).or(took.then_some(End::Slice)),
             Verdict::Send(results, id) => {
                 Some(self.go_on_with(&results).unwrap_or(End::Called(id)))
             }
@@ -344,13 +407,19 @@ impl<F: Flash> Turn<'_, '_, F> {
                 let _ = self.program.finish_host_call(&[]);
                 Some(End::Yielded)
             }
-            Verdict::More => (self.meter.left == 0).then_some(End::Slice),
+            Verdict::More => (took || self.meter.left == 0).then_some(End::Slice),
             Verdict::Wait(wait) => Some(End::Blocked(wait)),
             Verdict::Fault(kind) => {
                 let by_engine = matches!(self.program, Program::Engine(_));
                 Some(End::Faulted(Fault { by_engine, ..Fault::of(kind) }))
             }
         }
+    }
+
+    /// How many records were taken of the journal that is played; 0 if none is.
+    #[cfg(feature = "journal")]
+    fn records_taken(&self) -> u64 {
+        self.parts.script.as_ref().map_or(0, |script| script.taken)
     }
 
     fn go_on_with(&mut self, results: &HostResult) -> Option<End> {

@@ -36,6 +36,8 @@ mod hub;
 mod hub_addresses;
 mod identity;
 mod install;
+#[cfg(feature = "journals")]
+mod journals;
 mod kept_hub;
 mod kept_owner;
 mod known_hub;

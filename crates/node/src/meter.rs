@@ -285,6 +285,8 @@ impl Meter {
     /// Forgets the ledger of a machine that is gone; its receipts stay until they are fetched.
     pub(crate) fn drop_ledger<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
         self.ledgers.remove(id);
+        #[cfg(feature = "journals")]
+        crate::journals::forget(services, id);
         let _ = services.kernel.store().delete(SEALED_TREE, &ledger_path(id));
         log::forget(services, id);
         self.drop_chain(services, id);
@@ -414,7 +416,17 @@ impl Meter {
             return false;
         }
         let receipt = receipt(services, &record, id, &ledger, unix_s);
-        let Ok(bytes) = receipt.sign(services.identity.signing_key()) else { return false };
+        #[cfg(feature = "journals")]
+        let committed = crate::journals::commit(services, moment.now, id, ledger.number);
+        let key = services.identity.signing_key();
+        #[cfg(feature = "journals")]
+        let signed = match &committed {
+            Some(journal) => receipt.sign_with(journal, key),
+            None => receipt.sign(key),
+        };
+        #[cfg(not(feature = "journals"))]
+        let signed = receipt.sign(key);
+        let Ok(bytes) = signed else { return false };
         let next = Ledger {
             number: ledger.number + 1,
             previous: digest_of_receipt(&bytes),
@@ -439,6 +451,10 @@ impl Meter {
             [set(&receipt_path, &bytes), set(&ledger_path, &next_bytes), set(&parent, &chain)];
         if services.kernel.store().batch(&changes).is_err() {
             return false;
+        }
+        #[cfg(feature = "journals")]
+        if let Some(committed) = committed {
+            crate::journals::begin_period(services, &id, committed.ended);
         }
         self.ledgers.insert(id, Box::new(next));
         true

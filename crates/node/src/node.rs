@@ -199,9 +199,13 @@ impl<F: Flash> Node<F> {
                 kernel,
                 endpoint,
                 notices: Notices::default(),
+                #[cfg(feature = "journals")]
+                journals: crate::journals::Journals::default(),
             },
         };
         log::take_up(&mut node.log, &mut node.services);
+        #[cfg(feature = "journals")]
+        crate::journals::take_up(&mut node.services);
         if let Some(asleep) = asleep {
             let (rhythm, mut state) = node.sleeper();
             rhythm.wake_up(&mut state, &asleep, moment);
@@ -339,15 +343,21 @@ impl<F: Flash> Node<F> {
         self.peripherals.attend(&mut self.services.kernel, moment.now);
         if moment.now >= self.meter.checkpoint_at {
             log::keep(&mut self.log, &mut self.services, moment.now);
+            #[cfg(feature = "journals")]
+            crate::journals::checkpoint(&mut self.services, moment.now);
         }
         let mut tenancy = self.tenancy();
         tenancy.attend_to_ledgers(moment);
         tenancy.settle_ownership(moment);
+        #[cfg(feature = "journals")]
+        crate::journals::attend(&mut self.services, moment.now);
         let ran = self.services.kernel.run(&mut World {
             now: moment.now,
             unix_time: self.clock.unix_time(moment),
             entropy: moment.entropy,
         });
+        #[cfg(feature = "journals")]
+        crate::journals::attend(&mut self.services, moment.now);
         self.attend_to_effects(moment);
         #[cfg(feature = "mesh")]
         self.member.send(&mut self.services, moment.now);
@@ -447,6 +457,8 @@ impl<F: Flash> Node<F> {
     /// See [`Input::Checkpoint`].
     fn checkpoint(&mut self, moment: &Moment<'_>) {
         log::keep(&mut self.log, &mut self.services, moment.now);
+        #[cfg(feature = "journals")]
+        crate::journals::checkpoint(&mut self.services, moment.now);
         self.tenancy().checkpoint(moment);
     }
 

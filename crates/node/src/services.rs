@@ -24,6 +24,9 @@ pub(crate) struct Services<F> {
     pub(crate) kernel: Kernel<F>,
     pub(crate) endpoint: Endpoint<Address>,
     pub(crate) notices: Notices,
+    /// The journals that machines keep.
+    #[cfg(feature = "journals")]
+    pub(crate) journals: crate::journals::Journals,
 }
 
 impl<F: Flash> Services<F> {

@@ -16,6 +16,8 @@ extern crate alloc;
 
 mod builder;
 mod firmware;
+#[cfg(feature = "journals")]
+mod journal;
 mod layout;
 mod mandate;
 mod manifest;
@@ -33,6 +35,11 @@ mod tree;
 
 pub use builder::PackageBuilder;
 pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
+#[cfg(feature = "journals")]
+pub use journal::{
+    Commitment, Journal, JournalError, JournalHead, JournalPiece, JournalPlace, JournalQuery,
+    JournalRequest, NO_PAGES, SealedPiece, head_after,
+};
 pub use layout::{
     CODE_BYTES_MAX, COMPILED_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX,
 };

@@ -8,10 +8,18 @@ use tenure_crypto::{Context, SigningKey, sha256};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Digest, MachineId, Name, VerifyingKey};
 
+#[cfg(feature = "journals")]
+use crate::journal::Commitment;
 use crate::signed::{Kind, SignedError};
 
 const KIND: Kind =
     Kind { magic: *b"tenurrc\x02", context: Context::new("receipt"), bytes_max: 1024 };
+
+/// The version of receipts that commit to a journal: one of version 2, and the commitment behind it.
+#[cfg(feature = "journals")]
+const COMMITTED_VERSION: u8 = 3;
+#[cfg(feature = "journals")]
+const COMMITTED: Kind = KIND.of_version(COMMITTED_VERSION);
 
 /// The use of a machine in one period of its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +71,39 @@ impl Receipt {
     /// # Errors
     /// See [`ReceiptError`].
     pub fn verify(bytes: &[u8]) -> Result<(Self, VerifyingKey), ReceiptError> {
+        #[cfg(feature = "journals")]
+        if COMMITTED.signer(bytes).is_ok() {
+            let ((receipt, _), device): ((Self, Commitment), _) = COMMITTED.verify(bytes)?;
+            return Ok((receipt, device));
+        }
         Ok(KIND.verify(bytes)?)
+    }
+}
+
+#[cfg(feature = "journals")]
+impl Receipt {
+    /// As [`Receipt::sign`], with what it commits to of the machine's journal.
+    ///
+    /// # Errors
+    /// [`ReceiptError::Form`] if it can't be encoded.
+    pub fn sign_with(
+        &self,
+        journal: &Commitment,
+        key: &SigningKey,
+    ) -> Result<Vec<u8>, ReceiptError> {
+        Ok(COMMITTED.sign(&(self, journal), key)?)
+    }
+
+    /// The journal to which the receipt in `bytes` commits, if it does.
+    ///
+    /// # Errors
+    /// See [`ReceiptError`].
+    pub fn commitment(bytes: &[u8]) -> Result<Option<Commitment>, ReceiptError> {
+        if COMMITTED.signer(bytes).is_err() {
+            return KIND.verify::<Self>(bytes).map(|_| None).map_err(ReceiptError::from);
+        }
+        let ((_, journal), _) = COMMITTED.verify::<(Self, Commitment)>(bytes)?;
+        Ok(Some(journal))
     }
 }
 

@@ -133,6 +133,14 @@ impl Instance {
         word(out, checksum);
     }
 
+    /// Forgets what [`Instance::suspend`] doesn't write: what the stack holds above the frame in use. From there on the
+    /// instance is the one that [`Instance::resume`] makes of it, to the byte. No program can tell the difference, but later
+    /// frames begin with what stood in their place.
+    pub fn forget_dead_slots(&mut self, image: &Image<'_>) {
+        let in_use = self.slots_in_use(image).len();
+        self.parts.stack.wipe_from(in_use);
+    }
+
     fn slots_in_use(&self, image: &Image<'_>) -> &[u64] {
         let frame_bytes = match self.status {
             Status::Idle => 0,

@@ -95,6 +95,46 @@ fn suspended_everywhere_same_end() {
     }
 }
 
+fn keeps(instance: Instance, _: &Image<'_>) -> Instance {
+    instance
+}
+
+fn forgets(mut instance: Instance, image: &Image<'_>) -> Instance {
+    instance.forget_dead_slots(image);
+    instance
+}
+
+fn is_resumed(instance: Instance, image: &Image<'_>) -> Instance {
+    let mut written = Vec::new();
+    instance.suspend(image, &mut written);
+    Instance::resume(image, &written, &config()).expect("own bytes")
+}
+
+#[test]
+fn instance_that_forgets_its_dead_slots_is_the_one_that_is_resumed() {
+    let mut differed = 0;
+    for (name, text) in PROGRAMS {
+        let bytes = image_of(text);
+        let image = Image::parse(&bytes).expect("just made");
+        for slice in [7, 50] {
+            let states = |between: fn(Instance, &Image<'_>) -> Instance| {
+                let mut states = Vec::new();
+                run(&image, slice, |instance| {
+                    let mut written = Vec::new();
+                    instance.suspend(&image, &mut written);
+                    states.push(written);
+                    between(instance, &image)
+                });
+                states
+            };
+            let resumed = states(is_resumed);
+            assert!(states(forgets) == resumed, "{name} in slices of {slice}");
+            differed += usize::from(states(keeps) != resumed);
+        }
+    }
+    assert!(differed > 0, "no program leaves anything in dead slots");
+}
+
 /// CRC-32 as the format has it, so that forged bytes get past it.
 fn seal(bytes: &mut [u8]) {
     let body = bytes.len() - 4;

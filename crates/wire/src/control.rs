@@ -43,8 +43,8 @@ pub use outside::{
 };
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
-    GrantQuery, GrantReport, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery, Renew,
-    SecretList, SecretStatus,
+    GrantQuery, GrantReport, JournalKeep, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery,
+    Renew, SecretList, SecretStatus,
 };
 pub use watching::{
     EventsPage, EventsQuery, LogLine, LogPage, LogQuery, SubscriptionState, TopicState, TreeChange,
@@ -219,6 +219,12 @@ control_functions! {
     /// Returns the state of the device's ways outside: its bridge to a broker, its machines' requests to servers, its
     /// clients of CoAP.
     outside() -> OutsideStatus; owner, since 1;
+
+    /// Has a machine keep a journal of all that enters it, in a ring of so many bytes; 0 ends it and deletes it.
+    journal_keep(JournalKeep) -> (); owner, since 1;
+
+    /// Returns a piece of a machine's journal, sealed to its tenant: a question that the tenant signed.
+    journal(raw) -> Vec<u8>; tenant, since 1;
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version), frozen: Some(frozen) }
 }
 
-const FORMATS: [Format; 36] = [
+const FORMATS: [Format; 41] = [
     marked(
         "package",
         "file, flash",
@@ -79,6 +79,34 @@ const FORMATS: [Format; 36] = [
         "crates/package/src/receipt.rs",
         "Kind { magic: ",
         "crates/package/tests/frozen/receipt",
+    ),
+    numbered(
+        "receipt that commits to a journal",
+        "flash, wire, file",
+        "crates/package/src/receipt.rs",
+        "const COMMITTED_VERSION: u8 = ",
+        "crates/package/tests/frozen/receipt-committed",
+    ),
+    marked(
+        "journal of a machine",
+        "file",
+        "crates/package/src/journal.rs",
+        "const MAGIC: [u8; 8] = ",
+        "crates/package/tests/frozen/journal",
+    ),
+    marked(
+        "head of a journal",
+        "file, wire",
+        "crates/package/src/journal.rs",
+        "magic: ",
+        "crates/package/tests/frozen/journal-head",
+    ),
+    marked(
+        "question for a journal",
+        "wire",
+        "crates/package/src/journal.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/journal-query",
     ),
     marked(
         "list of revoked keys",
@@ -237,6 +265,13 @@ const FORMATS: [Format; 36] = [
         "crates/node/src/meter.rs",
         "const LEDGER_VERSION: u8 = ",
         "crates/node/tests/frozen/ledger",
+    ),
+    numbered(
+        "book of a journal",
+        "flash",
+        "crates/node/src/journals.rs",
+        "const BOOK_VERSION: u8 = ",
+        "crates/node/tests/frozen/journal-book",
     ),
     numbered(
         "log of a machine",

@@ -1,17 +1,20 @@
-//! `tenure replay`: repeats the run of a device that was recorded, and says where it differs.
+//! `tenure replay`: repeats the run of a device that was recorded, or of a machine by its journal, and says where it
+//! differs.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::PathBuf;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use tenure_hal::Instant;
 use tenure_node::{Config, Notice};
+use tenure_package::Journal;
 use tenure_protocols::plug_in::Registry;
 use tenure_replay::Audience;
 
 use crate::device::process::{recorded_config, show};
 use crate::device::recorded::seconds;
+use crate::machine::journal;
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::Output;
 
@@ -20,12 +23,18 @@ use crate::terminal::output::Output;
 /// A device is made of the record, handed the same input at the same time, and compared with the record, output by
 /// output. Its log is shown as it was. Nothing is sent, and the device itself isn't needed.
 ///
+/// The journal of one machine, as `tenure journal fetch` writes it, is replayed with the machine's package. If the machine
+/// does something else than its journal says, the exit status is 3.
+///
 /// Example: tenure replay monday.tape
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record.
+    /// The record, or a machine's journal.
     #[arg(value_name = "FILE")]
     record: PathBuf,
+    /// The package of the machine whose journal it is.
+    #[arg(long, value_name = "PACKAGE")]
+    package: Option<PathBuf>,
 }
 
 /// Repeats the run.
@@ -34,6 +43,13 @@ pub struct Arguments {
 /// The record can't be read, or the run differs from it.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let path = arguments.record.display().to_string();
+    let file = File::open(&arguments.record).with_context(|| path.clone())?;
+    let mut start = Vec::new();
+    (&file).take(8).read_to_end(&mut start).with_context(|| path.clone())?;
+    if Journal::begins(&start) {
+        return journal::replay(&arguments.record, arguments.package.as_deref(), output);
+    }
+    ensure!(arguments.package.is_none(), "{path} is no machine's journal, and needs no --package");
     let file = File::open(&arguments.record).with_context(|| path.clone())?;
     let mut spectator = Spectator { registry, symbols: MachineSymbols::default(), output };
     let replayed =

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
-use tenure_package::{Receipt, ReceiptChain, Tariff};
+use tenure_audit::{Audited, Finding, Judgement};
+use tenure_package::{Package, Receipt, ReceiptChain, Tariff};
 use tenure_wire::control::{Client as _, ReceiptForget, ReceiptPage, ReceiptQuery};
 use tenure_wire::hub::Taken;
 use tenure_wire::usage::Usage;
@@ -14,10 +15,13 @@ use tenure_wire::{MachineId, VerifyingKey};
 use crate::home::Home;
 use crate::home::private_file;
 use crate::hub::login;
+use crate::machine::journal;
+use crate::make::package::read_package;
 use crate::reach::client::{Client, Device};
 use crate::reach::pages::gather;
 use crate::reach::whom::Where;
 use crate::terminal::output::{Output, hex};
+use crate::terminal::verdict::Verdict;
 use crate::written_file;
 
 /// Fetch the receipts of a device's machines: what each has used, period by period.
@@ -45,6 +49,9 @@ pub struct Arguments {
 ///
 /// Fails if a receipt was changed, forged, left out or put in twice.
 ///
+/// With --audit the machine of a journal runs again, and what its device signed is compared with what it uses, unit by
+/// unit. If an amount is wrong, or the machine does something else than its journal says, the exit status is 3.
+///
 /// Example: tenure bill attic.receipts --verify --tariff tariff.toml
 #[derive(clap::Args)]
 pub struct BillArguments {
@@ -54,8 +61,17 @@ pub struct BillArguments {
     #[arg(long)]
     verify: bool,
     /// The prices.
-    #[arg(long, value_name = "FILE", required_unless_present = "verify")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["verify", "audit"])]
     tariff: Option<PathBuf>,
+    /// Hold the receipts of one machine against its journal and its package.
+    #[arg(long, requires = "journal", requires = "package")]
+    audit: bool,
+    /// The machine's journal, as `tenure journal fetch` writes it.
+    #[arg(long, value_name = "FILE", requires = "audit")]
+    journal: Option<PathBuf>,
+    /// The machine's package.
+    #[arg(long, value_name = "PACKAGE", requires = "audit")]
+    package: Option<PathBuf>,
     /// The device whose receipts they must be, by its own key as `tenure key` prints it.
     #[arg(long, value_name = "KEY")]
     device_key: Option<VerifyingKey>,
@@ -127,6 +143,7 @@ pub fn bill(arguments: &BillArguments, output: &Output) -> anyhow::Result<()> {
         .with_context(|| format!("can't read {}", arguments.receipts.display()))?;
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
     let mut chains: BTreeMap<MachineId, (ReceiptChain, u128)> = BTreeMap::new();
+    let mut signed = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let place = || format!("{}, line {}", arguments.receipts.display(), index + 1);
         let bytes = unhex(line.trim()).with_context(place)?;
@@ -145,6 +162,7 @@ pub fn bill(arguments: &BillArguments, output: &Output) -> anyhow::Result<()> {
                 chains.insert(receipt.machine, (chain, price));
             }
         }
+        signed.push(bytes);
     }
     let unit = tariff.as_ref().map(|tariff| tariff.currency.as_str());
     for (machine, (chain, price)) in &chains {
@@ -156,7 +174,76 @@ pub fn bill(arguments: &BillArguments, output: &Output) -> anyhow::Result<()> {
         let object = json!({ "sum_millionths": sum.to_string(), "currency": unit });
         output.line(&format!("sum: {money}"), &object);
     }
+    match (&arguments.journal, &arguments.package) {
+        (Some(journal), Some(package)) => audit(&signed, journal, package, output),
+        _ => Ok(()),
+    }
+}
+
+/// Holds signed receipts against a journal and the package of its machine.
+fn audit(
+    receipts: &[Vec<u8>],
+    journal: &Path,
+    package_path: &Path,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let journal = journal::read(journal)?;
+    let bytes = read_package(package_path)?;
+    let package = Package::parse(&bytes)?;
+    let code = journal::code(package_path, &package)?;
+    let audited = tenure_audit::audit(receipts, &journal, &code, journal::FUEL_MAX, &mut ());
+    let audited = audited.map_err(|error| match error {
+        tenure_audit::AuditError::Replay(error) => {
+            journal::explained(error, package_path, &package, output)
+        }
+        error => error.into(),
+    })?;
+    let Audited { findings, uncovered } = &audited;
+    for finding in findings {
+        let object = json!({
+            "receipt": finding.receipt,
+            "amount": finding.item.as_str(),
+            "signed": finding.signed,
+            "judgement": judgement(finding).0,
+            "least": judgement(finding).1,
+            "most": judgement(finding).2,
+        });
+        output.line(&finding_text(finding), &object);
+    }
+    for number in uncovered {
+        let text = format!("receipt {number}: its period isn't in the journal, or not whole");
+        output.line(&text, &json!({ "receipt": number, "judgement": "not covered" }));
+    }
+    ensure!(
+        !findings.is_empty(),
+        "no period is whole in the journal, so that nothing was audited: fetch the journal after the next receipt"
+    );
+    if audited.wrong().next().is_some() {
+        let words = "the device signed for something else than the machine used";
+        return Err(Verdict { status: journal::DIFFERS, words }.into());
+    }
     Ok(())
+}
+
+/// The word for a judgement, and its bounds.
+fn judgement(finding: &Finding) -> (&'static str, Option<u64>, Option<u64>) {
+    match finding.judgement {
+        Judgement::Proved => ("proved", None, None),
+        Judgement::Within { least, most } => ("within bounds", Some(least), Some(most)),
+        Judgement::Told => ("told", None, None),
+        Judgement::Wrong { least, most } => ("wrong", Some(least), Some(most)),
+    }
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let Finding { receipt, item, signed, .. } = finding;
+    let (word, least, most) = judgement(finding);
+    let bounds = match (least, most) {
+        (Some(least), Some(most)) if least == most => format!(": {least}"),
+        (Some(least), Some(most)) => format!(": {least} to {most}"),
+        _ => String::new(),
+    };
+    format!("receipt {receipt}: {signed} {}, {word}{bounds}", item.as_str())
 }
 
 fn print_chain(

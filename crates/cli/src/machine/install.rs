@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
     CHUNK_BYTES_MAX, Client as _, ControlError, GrantQuery, InstallBegin, InstallChunk,
-    InstallCommit, MachineStatus, Remove, Unban,
+    InstallCommit, JournalKeep, MachineStatus, Remove, Unban,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey, Version};
@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Build and install again whenever a project or package changes, until Ctrl-C.
     #[arg(long)]
     watch: bool,
+    /// Have the machine keep a journal of all that enters it, in a ring of so many bytes; see `tenure journal`.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    journal: Option<u32>,
     #[command(flatten)]
     share: ShareArguments,
     #[command(flatten)]
@@ -198,6 +201,10 @@ fn install_all(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let terms = Terms { name, grants, share, term };
         let machine = install((&mut client, &device), bytes, known.as_ref(), &terms, output)
             .with_context(|| path.display().to_string())?;
+        if let Some(bytes) = arguments.journal {
+            let keep = JournalKeep { machine: machine.name.clone(), bytes };
+            client.at(&device.route).journal_keep(keep)?;
+        }
         let (name, key) = (&machine.name, machine.key.to_string());
         let granted = match asked.is_empty() {
             true => String::new(),

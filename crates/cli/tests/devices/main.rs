@@ -24,6 +24,7 @@ mod grants;
 mod guests;
 mod harness;
 mod hub;
+mod journals;
 mod kill;
 mod languages;
 mod leaf;

@@ -9,6 +9,8 @@ use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::{EVENT_BYTES_MAX, PATTERN_BYTES_MAX, TOPIC_BYTES_MAX};
 use tenure_wire::{Topic, TopicPattern};
 
+#[cfg(feature = "journal")]
+use super::Question;
 use super::{Status, Stop, function_name, spend_message, text, write_from};
 use crate::cost;
 use crate::events::{COMMAND_TOPIC, DEVICE_TOPIC, Handler};
@@ -25,6 +27,12 @@ impl<F: Flash> Turn<'_, '_, F> {
         let topic: Topic = topic.parse().map_err(|_| HostError::Invalid)?;
         if payload.length() > EVENT_BYTES_MAX {
             return Err(HostError::TooLong.into());
+        }
+        #[cfg(feature = "journal")]
+        if let Some(status) =
+            self.ask_journal(Question { reads: Some(payload), ..Question::MESSAGE })
+        {
+            return status;
         }
         let mut publication = match self.machine.take_progress().publication {
             Some(publication) => publication,
@@ -85,6 +93,11 @@ impl<F: Flash> Turn<'_, '_, F> {
         if handler.is_there() && !parts.storage.has_function(machine, &handler.0) {
             return Err(HostError::NotFound.into());
         }
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_journal(Question::STATUS) {
+            return status;
+        }
+        let (parts, machine) = (&mut *self.parts, &mut self.machine);
         let granted = parts.outbox.ask(machine, now, |grants| grants.subscribe(&pattern));
         granted.map_err(|_| HostError::NotGranted)?;
         let queue = (policy, depth as usize);
@@ -98,11 +111,21 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn unsubscribe(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_journal(Question::STATUS) {
+            return status;
+        }
         let ended = self.parts.events.unsubscribe(&mut self.machine, &pattern);
         ended.then_some(0).ok_or(HostError::NotFound.into())
     }
 
     pub(super) fn event_next(&mut self, timeout_ms: u32) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) =
+            self.ask_journal(Question { is_message: false, ..Question::waiting(Wait::Event(None)) })
+        {
+            return status;
+        }
         let (now, slot) = (self.now(), self.machine.slot);
         let events = &mut self.parts.events;
         if let Some(length) = events.take_next(slot) {
@@ -121,23 +144,40 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn event_topic(&mut self, into: GuestBuffer) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(event) = self.played_event().transpose()? {
+            into.write(self.program.memory_mut(), event.topic.as_bytes())?;
+            return Ok(event.topic.len());
+        }
         let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
         into.write(self.program.memory_mut(), event.topic.as_bytes())?;
         Ok(event.topic.len())
     }
 
     pub(super) fn event_read(&mut self, offset: u32, into: GuestBuffer) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(event) = self.played_event().transpose()? {
+            return write_from(&mut self.program, into, &event.payload, offset);
+        }
         let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
         write_from(&mut self.program, into, event.payload, offset)
     }
 
     pub(super) fn event_dropped(&self) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(event) = self.played_event().transpose()? {
+            return Ok(usize::try_from(event.dropped).unwrap_or(usize::MAX));
+        }
         let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
         Ok(usize::try_from(event.dropped_before).unwrap_or(usize::MAX))
     }
 
-    pub(super) fn topic_dropped(&self, topic: GuestText) -> Status {
+    pub(super) fn topic_dropped(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_journal(Question::STATUS) {
+            return status;
+        }
         let dropped = self.parts.events.dropped(self.machine.slot, &pattern);
         Ok(usize::try_from(dropped.ok_or(HostError::NotFound)?).unwrap_or(usize::MAX))
     }

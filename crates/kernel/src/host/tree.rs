@@ -15,6 +15,10 @@ use crate::turn::Turn;
 
 impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn tree_set(&mut self, path: GuestText, kind: u32, value: GuestBytes) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_failure() {
+            return status;
+        }
         let now = self.now();
         let path = path_of(&self.program, path)?;
         if value.length() > VALUE_BYTES_MAX {
@@ -38,6 +42,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_get(&mut self, path: GuestText, into: GuestBuffer) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_failure() {
+            return status;
+        }
         let path = path_of(&self.program, path)?;
         let tree = self.parts.storage.tree(&mut self.machine);
         let value = tree.ok_or(HostError::Device)?.get(path)?.ok_or(HostError::NotFound)?;
@@ -46,6 +54,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_delete(&mut self, path: GuestText) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_failure() {
+            return status;
+        }
         let now = self.now();
         let mut progress = self.machine.take_progress();
         let path = path_of(&self.program, path)?;
@@ -67,6 +79,10 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_list(&mut self, path: GuestText, into: GuestBuffer) -> Status {
+        #[cfg(feature = "journal")]
+        if let Some(status) = self.ask_failure() {
+            return status;
+        }
         let Progress { mut bytes, mut last_name, .. } = self.machine.take_progress();
         let path = path_of(&self.program, path)?;
         let mut tree = self.parts.storage.tree(&mut self.machine).ok_or(HostError::Device)?;

@@ -9,6 +9,8 @@ use tenure_rpc::IncomingCallHandle;
 use tenure_store::ValueKind;
 #[cfg(feature = "experiments")]
 use tenure_wire::control::ExperimentLog;
+#[cfg(feature = "journals")]
+use tenure_wire::control::JournalKeep;
 #[cfg(feature = "bridge")]
 use tenure_wire::control::OutsideStatus;
 #[cfg(feature = "mesh")]
@@ -38,6 +40,8 @@ use crate::claim::Visit;
 #[cfg(feature = "experiments")]
 use crate::experiment::Experimenting;
 use crate::install;
+#[cfg(feature = "journals")]
+use crate::journals;
 use crate::log::Wanted;
 #[cfg(feature = "mesh")]
 use crate::membership::status_of;
@@ -70,6 +74,9 @@ const NOT_SERVED: Functions = {
     }
     if !cfg!(feature = "bridge") {
         left_out = left_out.and(Functions::of(&[Function::outside]));
+    }
+    if !cfg!(feature = "journals") {
+        left_out = left_out.and(Functions::of(&[Function::journal_keep, Function::journal]));
     }
     left_out
 };
@@ -311,6 +318,17 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     fn outside(&mut self, (): ()) -> Answer<OutsideStatus> {
         let date = self.node.date(self.moment);
         Ok(OutsideStatus { date, ..OutsideStatus::clone(&self.node.outside) })
+    }
+
+    #[cfg(feature = "journals")]
+    fn journal_keep(&mut self, keep: JournalKeep) -> Answer<()> {
+        journals::set(&mut self.node.services, self.moment.now, &keep)
+    }
+
+    #[cfg(feature = "journals")]
+    fn journal(&mut self, question: &[u8]) -> Answer<Vec<u8>> {
+        let Node { services, secrets, .. } = &mut *self.node;
+        journals::piece(services, secrets, self.moment, (self.caller, question))
     }
 
     fn snapshot_begin(&mut self, begin: SnapshotBegin) -> Answer<SnapshotInfo> {

@@ -63,3 +63,23 @@ fn whatever_is_left_out_repeated_changed_or_forged_is_found() {
     assert_eq!(ReceiptChain::begin(&first_of_nothing).unwrap_err(), ReceiptError::Broken);
     assert!(ReceiptChain::begin(&second).is_ok(), "a chain may be taken up in its middle");
 }
+
+#[cfg(feature = "journals")]
+#[test]
+fn receipt_that_commits_to_a_journal_is_read_as_any_other() {
+    let journal =
+        Commitment { head: Digest([7; 32]), pages: 300, began: None, ended: Some(Digest([9; 32])) };
+    let written = receipt(0, NO_RECEIPT);
+    let bytes = written.sign_with(&journal, &key(3)).unwrap();
+    let mut bytes =
+        tenure_testbed::frozen(env!("CARGO_MANIFEST_DIR"), "receipt-committed-3", &bytes);
+    assert_eq!(Receipt::verify(&bytes), Ok((written.clone(), key(3).verifying_key())));
+    assert_eq!(Receipt::commitment(&bytes), Ok(Some(journal)));
+    let mut chain = ReceiptChain::begin(&bytes).unwrap();
+    let next = receipt(1, digest_of_receipt(&bytes)).sign(&key(3)).unwrap();
+    assert_eq!(Receipt::commitment(&next), Ok(None));
+    chain.follow(&next).unwrap();
+    let at = bytes.len() - 70;
+    bytes[at] ^= 1;
+    assert_eq!(Receipt::verify(&bytes), Err(ReceiptError::Signature), "the commitment is signed");
+}

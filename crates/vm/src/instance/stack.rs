@@ -137,6 +137,13 @@ impl Stack {
         &self.slots[..end]
     }
 
+    /// Zeroes all slots but the first ones.
+    pub(crate) fn wipe_from(&mut self, slots: usize) {
+        if let Some(rest) = self.slots.get_mut(slots..) {
+            rest.fill(0);
+        }
+    }
+
     /// Whether so many slots hold all globals.
     pub(crate) fn holds_globals(&self, slots: usize) -> bool {
         slots >= self.globals

@@ -41,6 +41,15 @@ pub struct GrantReport {
     pub denied: u64,
 }
 
+/// Has a machine keep a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalKeep {
+    /// Which machine.
+    pub machine: Name,
+    /// How long its pages may be together, in bytes; 0 ends the journal.
+    pub bytes: u32,
+}
+
 /// Asks for the receipts that wait to be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptQuery {

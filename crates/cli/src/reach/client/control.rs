@@ -69,7 +69,7 @@ fn is_idempotent(function: Function) -> bool {
         F::hello | F::status | F::room | F::list | F::lease_number | F::trash | F::grants => true,
         F::receipts | F::record | F::secret_list | F::tree | F::log | F::hub | F::revoked => true,
         F::mesh | F::mesh_strangers | F::mesh_find | F::firmware | F::events => true,
-        F::snapshot_read | F::receipts_forget | F::time => true,
+        F::snapshot_read | F::receipts_forget | F::time | F::journal | F::journal_keep => true,
         // Each puts into force what is signed, and the same again is in force already.
         F::enrol | F::trust_hub | F::revoke | F::change_owner | F::join | F::mesh_admit => true,
         _ => false,

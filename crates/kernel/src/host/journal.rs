@@ -1,0 +1,222 @@
+//! Host calls and journals: what a call is told that only the device knows is written down, or taken from the script.
+//!
+//! A host call asks the journal between two parts of it: first it reads its arguments, which follows from the machine's
+//! memory, then it asks the device. So a bad pointer and a malformed name are found in a replay as they were before.
+
+use tenure_hal::Flash;
+use tenure_journal::{Event, Given, Record};
+use tenure_wire::host_call::{GuestBytes, HostCall, HostError};
+
+use super::{Status, Stop, length_word, number_of, time};
+use crate::cost;
+use crate::fault::FaultKind;
+use crate::journal::event_record;
+use crate::machine::{Progress, Wait};
+use crate::turn::{Turn, Verdict};
+
+/// The way in which the host call under way depends on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// It doesn't, as far as it has come.
+    #[default]
+    Nothing,
+    /// All of its answer is the device's; so many bytes had been written to flash before.
+    Device { flash_bytes: u64 },
+    /// It follows from the machine's state unless the device fails.
+    Failure,
+}
+
+/// A question to the device.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Question {
+    /// Whether it counts as a message where it isn't refused.
+    pub(super) is_message: bool,
+    /// The wait of the machine where there is no answer at once.
+    pub(super) wait: Option<Wait>,
+    /// A part of the machine's memory that is read once the device allows it.
+    pub(super) reads: Option<GuestBytes>,
+}
+
+impl Question {
+    /// One whose answer is a status.
+    pub(super) const STATUS: Self = Self { is_message: false, wait: None, reads: None };
+
+    /// A message that the machine doesn't wait for.
+    pub(super) const MESSAGE: Self = Self { is_message: true, ..Self::STATUS };
+
+    /// A message that the machine waits for.
+    pub(super) const fn waiting(wait: Wait) -> Self {
+        Self { is_message: true, wait: Some(wait), reads: None }
+    }
+}
+
+/// The errors by which a device fails a host call that follows from the machine's state otherwise.
+const FAILURES: [HostError; 4] =
+    [HostError::Device, HostError::Full, HostError::FlashBudget, HostError::StoredBudget];
+
+impl<F: Flash> Turn<'_, '_, F> {
+    /// The device's answer from the script, if a journal is played; else it will be written down.
+    pub(super) fn ask_journal(&mut self, question: Question) -> Option<Status> {
+        if self.parts.script.is_none() {
+            if self.machine.journal.is_some() {
+                self.asks = Asks::Device { flash_bytes: self.machine.usage.flash_bytes };
+            }
+            return None;
+        }
+        // The pieces of the call are the journal's.
+        let _ = self.machine.take_progress();
+        let script = self.parts.script.as_mut()?;
+        let Some(given) = script.take_given() else {
+            let misread = question.reads.map(|bytes| bytes.read(self.program.memory()));
+            if let Some(Err(error)) = misread {
+                // It was a message before that was found.
+                self.machine.usage.messages += u64::from(question.is_message);
+                return Some(Err(error.into()));
+            }
+            let Some(wait) = question.wait else {
+                script.differs("an answer of the device");
+                return Some(Err(Stop::Fault(FaultKind::Image)));
+            };
+            if matches!(wait, Wait::Event(_)) {
+                script.event = None;
+            }
+            self.machine.usage.messages += u64::from(question.is_message);
+            return Some(Err(Stop::Wait(wait)));
+        };
+        let Given { value, event, more, fuel, flash_bytes } = given;
+        if fuel > cost::HOST_CALL_MAX {
+            script.differs("an answer of the device");
+            return Some(Err(Stop::Fault(FaultKind::Image)));
+        }
+        if event.is_some() {
+            script.event = event;
+        }
+        self.extra_cost = fuel;
+        if flash_bytes > 0 {
+            self.machine.usage.flash_writes += 1;
+            self.machine.usage.flash_bytes =
+                self.machine.usage.flash_bytes.saturating_add(flash_bytes);
+        }
+        if more {
+            return Some(Err(Stop::More(Progress::default())));
+        }
+        // An event that is too long was a message before that was found.
+        let is_sent = value >= 0 || question.reads.is_some() && value == HostError::TooLong.code();
+        self.machine.usage.messages += u64::from(question.is_message && is_sent);
+        Some(match usize::try_from(value) {
+            Ok(value) => Ok(value),
+            Err(_) => Err(match HostError::from_code(value) {
+                Some(error) => Stop::Error(error),
+                None => {
+                    script.differs("an answer of the device");
+                    Stop::Fault(FaultKind::Image)
+                }
+            }),
+        })
+    }
+
+    /// The device's failure from the script, if a journal is played and it failed; else that will be written down.
+    pub(super) fn ask_failure(&mut self) -> Option<Status> {
+        let Some(script) = &mut self.parts.script else {
+            if self.machine.journal.is_some() {
+                self.asks = Asks::Failure;
+                self.machine.note_call();
+            }
+            return None;
+        };
+        let error = script.refusal()?;
+        let _ = self.machine.take_progress();
+        Some(Err(match HostError::from_code(error) {
+            Some(error) => Stop::Error(error),
+            None => {
+                self.parts.script.as_mut()?.differs("the tree");
+                Stop::Fault(FaultKind::Image)
+            }
+        }))
+    }
+
+    /// Writes down what the device answered.
+    pub(super) fn note_status(&mut self, call: &HostCall, status: &Status) {
+        let value = match status {
+            Ok(length) => length_word(*length),
+            Err(Stop::Error(error)) => error.code(),
+            Err(Stop::Send(id)) => length_word(number_of(*id)),
+            Err(Stop::More(_)) => 0,
+            Err(Stop::Fault(_) | Stop::Wait(_)) => {
+                self.asks = Asks::Nothing;
+                return;
+            }
+        };
+        match core::mem::take(&mut self.asks) {
+            Asks::Nothing => {}
+            Asks::Device { flash_bytes } => {
+                let takes_event = matches!(call, HostCall::event_next { .. }) && value >= 0;
+                let held = self.parts.events.held(self.machine.slot).filter(|_| takes_event);
+                let given = Given {
+                    value,
+                    event: held.map(event_record),
+                    more: matches!(status, Err(Stop::More(_))),
+                    fuel: self.extra_cost,
+                    flash_bytes: self.machine.usage.flash_bytes.saturating_sub(flash_bytes),
+                };
+                self.machine.note(|| Record::Given(given));
+            }
+            Asks::Failure => {
+                let is_failure = |error: &HostError| FAILURES.contains(error);
+                if let Err(Stop::Error(error)) = status
+                    && is_failure(error)
+                {
+                    let (calls, error) = (self.machine.noted_calls(), error.code());
+                    self.machine.note(|| Record::Refused { calls, error });
+                }
+            }
+        }
+    }
+
+    /// The time from the script, if the call asks for one and a journal is played; else the time is written down.
+    pub(super) fn tell_time(&mut self, call: &HostCall) -> Option<Verdict> {
+        match call {
+            HostCall::uptime_us {} => {
+                let Some(script) = &mut self.parts.script else {
+                    let us = self.world.now.as_micros();
+                    self.machine.note(|| Record::Uptime(us));
+                    return None;
+                };
+                let told = script.take_uptime();
+                Some(told.map_or(Verdict::Fault(FaultKind::Image), |us| time(Some(us))))
+            }
+            HostCall::unix_time_s {} => {
+                let Some(script) = &mut self.parts.script else {
+                    let known = self.world.unix_time.map(|unix| unix.seconds);
+                    let seconds = known.and_then(|seconds| i64::try_from(seconds).ok());
+                    self.machine.note(|| Record::Unix(seconds.unwrap_or(-1)));
+                    return None;
+                };
+                let told = script.take_unix();
+                let told = told.map(|seconds| time(u64::try_from(seconds).ok()));
+                Some(told.unwrap_or(Verdict::Fault(FaultKind::Image)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Fills `bytes` from the script, if a journal is played; `None` if none is, and an error if the script has others.
+    pub(super) fn play_random(&mut self, bytes: &mut [u8]) -> Option<Result<(), Stop>> {
+        let script = self.parts.script.as_mut()?;
+        Some(match script.take_random(bytes) {
+            true => Ok(()),
+            false => Err(Stop::Fault(FaultKind::Image)),
+        })
+    }
+
+    /// Writes down random bytes that were drawn.
+    pub(super) fn note_random(&mut self, bytes: &[u8]) {
+        self.machine.note(|| Record::Random(bytes.to_vec()));
+    }
+
+    /// The event that the machine has in hand, if a journal is played.
+    pub(super) fn played_event(&self) -> Option<Result<Event, Stop>> {
+        let script = self.parts.script.as_ref()?;
+        Some(script.event.clone().ok_or(Stop::Error(HostError::NotFound)))
+    }
+}
