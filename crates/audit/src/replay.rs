@@ -7,8 +7,8 @@ use tenure_hal::simulated::RamFlash;
 use tenure_hal::{FlashGeometry, Instant};
 use tenure_journal::{Mark, Page, Record, Start};
 use tenure_kernel::{
-    Config, Diverged, Draft, Effect, Extent, Installation, Kernel, LogEntry, MachineRecord, Sealer,
-    Step, Unplayable, host_functions,
+    Config, Diverged, Draft, Effect, Extent, Installation, Kernel, LogEntry, MachineInfo,
+    MachineJournals, MachineRecord, Player, Sealer, Step, Unplayable, host_functions,
 };
 use tenure_package::{Journal, JournalError, Package};
 use tenure_store::{
@@ -83,8 +83,7 @@ impl Watcher for () {}
 
 /// A machine that is run again.
 pub struct Replay {
-    kernel: Kernel<RamFlash>,
-    id: MachineId,
+    player: Player<RamFlash>,
     at_ms: u64,
     marks: u64,
     /// The most fuel that the machine may use in all, without its turns.
@@ -126,12 +125,13 @@ impl Replay {
         let record = record_of(code, start, image, base);
         let installed = kernel.tenancy(Instant::BOOT).install(Installation { record, id });
         installed.map_err(|_| ReplayError::Start)?;
-        kernel.begin_playing(id, &start.state).map_err(ReplayError::Unplayable)?;
+        let begun = Player::begin(kernel, id, &start.state);
+        let mut player = begun.map_err(ReplayError::Unplayable)?;
+        let kernel = player.kernel_mut();
         // It says that it was installed, which it was long ago.
         while kernel.effect().is_some() {}
         let _ = kernel.take_usage(Instant::BOOT, id);
-        let mut replay =
-            Self { kernel, id, at_ms: start.at_ms, marks: 0, fuel_max, stored: (0, 0) };
+        let mut replay = Self { player, at_ms: start.at_ms, marks: 0, fuel_max, stored: (0, 0) };
         let stored = replay.stored_bytes();
         replay.stored = (stored, stored);
         Ok(replay)
@@ -139,7 +139,7 @@ impl Replay {
 
     /// Adds records to be played.
     pub fn add(&mut self, records: Vec<Record>) {
-        self.kernel.add_to_script(records);
+        self.player.add(records);
     }
 
     /// Does the next thing of the journal.
@@ -148,7 +148,7 @@ impl Replay {
     /// [`ReplayError::Differs`], or [`ReplayError::State`] at a mark where the machine's state is another than the device
     /// had.
     pub fn step(&mut self) -> Result<Step, ReplayError> {
-        let step = self.kernel.play(self.id, SLICE_FUEL).map_err(ReplayError::Differs)?;
+        let step = self.player.step(SLICE_FUEL).map_err(ReplayError::Differs)?;
         match &step {
             Step::Took(Record::Task(task)) => self.at_ms = task.at_ms,
             Step::Took(Record::Woken(woken)) => self.at_ms = woken.at_ms,
@@ -157,7 +157,7 @@ impl Replay {
         }
         let stored = self.stored_bytes();
         self.stored = (self.stored.0.min(stored), self.stored.1.max(stored));
-        if self.kernel.played_fuel() > self.fuel_max {
+        if self.player.fuel() > self.fuel_max {
             return Err(ReplayError::Fuel { fuel_max: self.fuel_max });
         }
         Ok(step)
@@ -175,7 +175,7 @@ impl Replay {
         self.add(records);
         loop {
             let step = self.step();
-            while let Some(effect) = self.kernel.effect() {
+            while let Some(effect) = self.player.kernel_mut().effect() {
                 if let Effect::Log(entry) = effect {
                     watcher.logged(self.at_ms, &entry);
                 }
@@ -190,17 +190,18 @@ impl Replay {
 
     /// The kernel with the machine.
     pub fn kernel(&mut self) -> &mut Kernel<RamFlash> {
-        &mut self.kernel
+        self.player.kernel_mut()
     }
 
     /// The machine's id.
     pub fn machine(&self) -> MachineId {
-        self.id
+        self.player.machine()
     }
 
     /// The digest of the machine's state; `None` in the middle of a long host call.
     pub fn state(&mut self) -> Option<Digest> {
-        Some(sha256(&[&self.kernel.journal_state(self.id)?]))
+        let id = self.machine();
+        Some(sha256(&[&MachineJournals::of(self.kernel()).state(id)?]))
     }
 
     /// How many marks were compared.
@@ -210,8 +211,7 @@ impl Replay {
 
     /// How many bytes the machine has stored.
     pub fn stored_bytes(&self) -> u64 {
-        let machine = self.kernel.machines().find(|info| info.id == self.id);
-        machine.map_or(0, |info| info.stored_bytes as u64)
+        self.info().map_or(0, |info| info.stored_bytes as u64)
     }
 
     /// The least and the most bytes that the machine had stored since this was last asked.
@@ -222,30 +222,33 @@ impl Replay {
 
     /// The machine's use since this was last asked; of its fuel, that of the replay's own turns.
     pub fn take_usage(&mut self) -> Usage {
-        self.kernel.take_usage(Instant::BOOT, self.id).unwrap_or_default()
+        let id = self.machine();
+        self.kernel().take_usage(Instant::BOOT, id).unwrap_or_default()
     }
 
     /// Fuel that the machine has used, without what turns cost.
     pub fn fuel(&self) -> u64 {
-        self.kernel.played_fuel()
+        self.player.fuel()
     }
 
     /// How many bytes of memory the machine has now.
     pub fn memory_bytes(&self) -> u64 {
-        let machine = self.kernel.machines().find(|info| info.id == self.id);
-        machine.map_or(0, |info| info.memory_bytes as u64)
+        self.info().map_or(0, |info| info.memory_bytes as u64)
     }
 
     /// How many bytes of memory its budget has for it.
     pub fn memory_bytes_max(&self) -> u64 {
-        let machine = self.kernel.machines().find(|info| info.id == self.id);
-        machine.map_or(0, |info| info.record.budget.memory_bytes.into())
+        self.info().map_or(0, |info| info.record.budget.memory_bytes.into())
     }
 
     /// How many bytes its code takes in flash.
     pub fn code_bytes(&self) -> u64 {
-        let machine = self.kernel.machines().find(|info| info.id == self.id);
-        machine.map_or(0, |info| info.record.extents().map(|extent| u64::from(extent.bytes)).sum())
+        self.info()
+            .map_or(0, |info| info.record.extents().map(|extent| u64::from(extent.bytes)).sum())
+    }
+
+    fn info(&self) -> Option<MachineInfo<'_>> {
+        self.player.kernel().machines().find(|info| info.id == self.machine())
     }
 
     fn compare(&mut self, mark: &Mark) -> Result<(), ReplayError> {
@@ -442,7 +445,7 @@ impl Replayed {
     fn close(&mut self, replay: Option<Replay>) {
         let Some(replay) = replay else { return };
         self.marks += replay.marks;
-        self.fuel = self.fuel.saturating_add(replay.kernel.played_fuel());
+        self.fuel = self.fuel.saturating_add(replay.player.fuel());
     }
 }
 

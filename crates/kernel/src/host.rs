@@ -36,9 +36,9 @@ use crate::storage::Storage;
 use crate::timer::First;
 use crate::turn::{HostResult, Turn, Verdict};
 #[cfg(feature = "journal")]
-pub(crate) use journal::Asks;
-#[cfg(feature = "journal")]
 use journal::Question;
+#[cfg(feature = "journal")]
+pub(crate) use journal::{Asks, Door};
 
 /// Ends a line of the log that was cut.
 const CUT: &str = "…";
@@ -131,7 +131,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(crate) fn serve(&mut self, call: &HostCall) -> Verdict {
         commit_ranges(&mut self.program, call);
         #[cfg(feature = "journal")]
-        if let Some(verdict) = self.tell_time(call) {
+        if let Some(verdict) = self.door().tell_time(call) {
             return verdict;
         }
         let status = match *call {
@@ -205,7 +205,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             HostCall::topic_dropped { topic } => self.topic_dropped(topic),
         };
         #[cfg(feature = "journal")]
-        self.note_status(call, &status);
+        self.door().note_answer(call, &status);
         self.verdict(call, status)
     }
 
@@ -295,18 +295,18 @@ impl<F: Flash> Turn<'_, '_, F> {
         let done = self.machine.take_progress().bytes;
         let mut bytes = alloc::vec![0; wanted.saturating_sub(done).min(cost::PIECE_RANDOM_BYTES)];
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_failure() {
+        if let Some(status) = self.door().ask_failure() {
             return status;
         }
         #[cfg(feature = "journal")]
-        let is_played = self.play_random(&mut bytes).transpose()?.is_some();
+        let is_played = self.door().play_random(&mut bytes).transpose()?.is_some();
         #[cfg(not(feature = "journal"))]
         let is_played = false;
         if !is_played {
             self.world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
         }
         #[cfg(feature = "journal")]
-        self.note_random(&bytes);
+        self.door().note_random(&bytes);
         into.write_at(self.program.memory_mut(), done, &bytes)?;
         self.extra_cost += cost::of_random(bytes.len());
         let bytes = done + bytes.len();
@@ -318,7 +318,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     fn raise_tier(&mut self, tier: u32, fuel: u32) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let machine = &mut self.machine;
@@ -340,7 +340,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     fn budget_left(&mut self, which: u32) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let (now, slot) = (self.now(), self.machine.slot);

@@ -26,7 +26,7 @@ use tenure_hal::{Flash, FlashGeometry, Instant};
 use tenure_journal::{Event, Mark, PageWriter, Record, Start, Task as JournalTask, Why};
 use tenure_wire::{CodeKind, Digest, MachineId};
 
-pub use playing::{Step, Unplayable, fuel_of_turns};
+pub use playing::{Player, Step, Unplayable, fuel_of_turns};
 pub(crate) use script::Script;
 pub use script::{Difference, Diverged};
 
@@ -321,11 +321,19 @@ impl<F: Flash> Parts<F> {
     }
 }
 
-impl<F: Flash> Kernel<F> {
+/// The journals of a kernel's machines.
+pub struct MachineJournals<'k, F>(&'k mut Kernel<F>);
+
+impl<'k, F: Flash> MachineJournals<'k, F> {
+    /// The journals of this kernel's machines.
+    pub fn of(kernel: &'k mut Kernel<F>) -> Self {
+        Self(kernel)
+    }
+
     /// Has the machine with that id keep a journal from its next turn on, whose next page has that number; returns whether
     /// there is such a machine that runs wasm. The vm runs it from its next start on, and no engine.
-    pub fn keep_journal(&mut self, id: MachineId, number: u64) -> bool {
-        let Some(machine) = self.parts.machines.with_id_mut(id) else { return false };
+    pub fn keep(&mut self, id: MachineId, number: u64) -> bool {
+        let Some(machine) = self.0.parts.machines.with_id_mut(id) else { return false };
         if machine.record.code != CodeKind::WebAssembly {
             return false;
         }
@@ -351,49 +359,50 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Whether the machine with that id keeps a journal.
-    pub fn keeps_journal(&self, id: MachineId) -> bool {
-        self.parts.machines.with_id(id).is_some_and(|machine| machine.journal.is_some())
+    pub fn keeps(&self, id: MachineId) -> bool {
+        self.0.parts.machines.with_id(id).is_some_and(|machine| machine.journal.is_some())
     }
 
     /// How long the records of the page under way are of the machine with that id, in bytes.
-    pub fn journal_bytes(&self, id: MachineId) -> usize {
-        let journal = self.parts.machines.with_id(id).and_then(|machine| machine.journal.as_ref());
+    pub fn page_bytes(&self, id: MachineId) -> usize {
+        let journal =
+            self.0.parts.machines.with_id(id).and_then(|machine| machine.journal.as_ref());
         let writer = journal.and_then(|journal| journal.writer.as_ref());
         writer.map_or(0, PageWriter::record_bytes)
     }
 
     /// Ends the journal of the machine with that id, with its last page.
-    pub fn drop_journal(&mut self, id: MachineId) {
-        self.end_journal_page(id, None, None);
-        if let Some(machine) = self.parts.machines.with_id_mut(id) {
+    pub fn drop(&mut self, id: MachineId) {
+        self.end_page(id, None, None);
+        if let Some(machine) = self.0.parts.machines.with_id_mut(id) {
             machine.journal = None;
         }
     }
 
     /// The next page that was ended, for the node to keep.
-    pub fn take_journal_page(&mut self) -> Option<JournalPage> {
-        self.parts.pages.pop_front()
+    pub fn take_page(&mut self) -> Option<JournalPage> {
+        self.0.parts.pages.pop_front()
     }
 
     /// The state of the machine with that id, to be hashed: the same bytes wherever the same happened to it. `None` if it
     /// is in the middle of a long host call, or an engine runs it.
-    pub fn journal_state(&mut self, id: MachineId) -> Option<Vec<u8>> {
-        let slot = self.parts.machines.with_id(id)?.slot;
-        self.parts.state_of(slot)
+    pub fn state(&mut self, id: MachineId) -> Option<Vec<u8>> {
+        let slot = self.0.parts.machines.with_id(id)?.slot;
+        self.0.parts.state_of(slot)
     }
 
     /// Ends the page under way of the machine with that id with a mark, which says the digest of the machine's state and
     /// the number of the receipt whose period ends.
-    pub fn end_journal_page(&mut self, id: MachineId, state: Option<Digest>, receipt: Option<u64>) {
-        if let Some(slot) = self.parts.machines.with_id(id).map(|machine| machine.slot) {
-            self.parts.end_journal_page(slot, state, receipt);
+    pub fn end_page(&mut self, id: MachineId, state: Option<Digest>, receipt: Option<u64>) {
+        if let Some(slot) = self.0.parts.machines.with_id(id).map(|machine| machine.slot) {
+            self.0.parts.end_journal_page(slot, state, receipt);
         }
     }
 
     /// Has the journal of the machine with that id begin with its state again, at its next turn.
-    pub fn renew_journal(&mut self, id: MachineId) {
-        self.end_journal_page(id, None, None);
-        let machine = self.parts.machines.with_id_mut(id);
+    pub fn renew(&mut self, id: MachineId) {
+        self.end_page(id, None, None);
+        let machine = self.0.parts.machines.with_id_mut(id);
         if let Some(journal) = machine.and_then(|machine| machine.journal.as_mut()) {
             journal.writer = None;
         }

@@ -84,7 +84,9 @@ pub use fault::{Fault, FaultKind, Limit};
 pub use host::host_functions;
 pub use install_error::InstallError;
 #[cfg(feature = "journal")]
-pub use journal::{Difference, Diverged, JournalPage, Step, Unplayable, fuel_of_turns};
+pub use journal::{
+    Difference, Diverged, JournalPage, MachineJournals, Player, Step, Unplayable, fuel_of_turns,
+};
 #[cfg(feature = "bridge")]
 pub use kernel::Bridged;
 pub use kernel::{Kernel, Ran};

@@ -275,12 +275,18 @@ fn finish_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool
     parts.machines.known(slot).is_some_and(|machine| machine.state == State::Ready)
 }
 
-impl<F: Flash> Turn<'_, '_, F> {
+impl<'a, 'w, F: Flash> Turn<'a, 'w, F> {
+    /// The door through which what the device knows enters the machine.
+    #[cfg(feature = "journal")]
+    pub(crate) fn door(&mut self) -> crate::host::Door<'_, 'a, 'w, F> {
+        crate::host::Door(self)
+    }
+
     /// Hands the program what its last host call waited for, and readies it for a task that `is_new`;
     /// returns how the turn ends if it does with that.
     fn begin(&mut self, is_new: bool) -> Option<End> {
         #[cfg(feature = "journal")]
-        self.note_woken();
+        self.door().note_woken();
         if let Some(woken) = self.machine.woken.take()
             && woken.hand_to(&mut self.program).is_none()
         {
@@ -295,29 +301,6 @@ impl<F: Flash> Turn<'_, '_, F> {
             return None;
         }
         self.prepare_task().err().map(End::Faulted)
-    }
-
-    /// Writes down the answer that the machine is about to get, if it waited for one.
-    #[cfg(feature = "journal")]
-    fn note_woken(&mut self) {
-        let (parts, machine) = (&*self.parts, &mut *self.machine);
-        if machine.journal.is_none() {
-            return;
-        }
-        let Some(woken) = &machine.woken else { return };
-        let wait = machine.noted_wait();
-        let takes_event = matches!(wait, Some(Wait::Event(_)) | None);
-        let takes_bytes = !matches!(wait, Some(Wait::Event(_) | Wait::Until(_)));
-        let held = parts.events.held(machine.slot);
-        let event = held.filter(|_| takes_event && woken.status.is_some_and(|status| status >= 0));
-        let copied = woken.copy.as_ref().map(|(_, bytes)| bytes.to_vec());
-        let woken = tenure_journal::Woken {
-            at_ms: self.world.now.as_millis(),
-            status: woken.status,
-            bytes: copied.or_else(|| takes_bytes.then(|| machine.call_result.clone())),
-            event: event.map(crate::journal::event_record),
-        };
-        machine.note(|| tenure_journal::Record::Woken(woken));
     }
 
     /// Runs the machine until the turn ends, or lets go of it.
@@ -387,11 +370,11 @@ impl<F: Flash> Turn<'_, '_, F> {
     fn serve_call(&mut self, call: &HostCall) -> Option<End> {
         self.meter.is_plain = false;
         #[cfg(feature = "journal")]
-        let taken = self.records_taken();
+        let taken = self.door().records_taken();
         let verdict = self.serve(call);
         // The next record may stand right behind the one that the call took.
         #[cfg(feature = "journal")]
-        let took = self.records_taken() != taken;
+        let took = self.door().records_taken() != taken;
         #[cfg(not(feature = "journal"))]
         let took = false;
         let price = cost::of(call) + core::mem::take(&mut self.extra_cost);
@@ -414,12 +397,6 @@ impl<F: Flash> Turn<'_, '_, F> {
                 Some(End::Faulted(Fault { by_engine, ..Fault::of(kind) }))
             }
         }
-    }
-
-    /// How many records were taken of the journal that is played; 0 if none is.
-    #[cfg(feature = "journal")]
-    fn records_taken(&self) -> u64 {
-        self.parts.script.as_ref().map_or(0, |script| script.taken)
     }
 
     fn go_on_with(&mut self, results: &HostResult) -> Option<End> {

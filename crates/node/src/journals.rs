@@ -17,7 +17,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 use tenure_crypto::sha256;
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::JournalPage;
+use tenure_kernel::{JournalPage, MachineJournals};
 use tenure_package::{
     Commitment, JournalError, JournalHead, JournalPiece, JournalQuery, JournalRequest, NO_PAGES,
     SealedPiece, head_after,
@@ -142,14 +142,15 @@ pub(crate) fn take_up<F: Flash>(services: &mut Services<F>) {
 /// Keeps the pages that the kernel has ended, and has machines keep journals that should and don't: new versions of
 /// machines, and all of them after a restart of the device.
 pub(crate) fn attend<F: Flash>(services: &mut Services<F>, now: Instant) {
-    while let Some(page) = services.kernel.take_journal_page() {
+    while let Some(page) = MachineJournals::of(&mut services.kernel).take_page() {
         keep(services, now, &page);
     }
     let Services { journals, kernel, .. } = services;
+    let mut kept = MachineJournals::of(kernel);
     for (id, book) in journals.books.iter_mut() {
-        if !book.is_paused && !kernel.keeps_journal(*id) {
+        if !book.is_paused && !kept.keeps(*id) {
             // One that runs no wasm any more isn't asked again before the next checkpoint.
-            book.is_paused = !kernel.keep_journal(*id, book.next);
+            book.is_paused = !kept.keep(*id, book.next);
         }
     }
 }
@@ -162,8 +163,8 @@ pub(crate) fn checkpoint<F: Flash>(services: &mut Services<F>, now: Instant) {
     let ids: Vec<MachineId> = services.journals.books.keys().copied().collect();
     for id in ids {
         // A page that says no more than that the one before was written isn't worth being written.
-        if services.kernel.journal_bytes(id) > CHARGE_BYTES {
-            services.kernel.end_journal_page(id, None, None);
+        if MachineJournals::of(&mut services.kernel).page_bytes(id) > CHARGE_BYTES {
+            MachineJournals::of(&mut services.kernel).end_page(id, None, None);
         }
     }
     attend(services, now);
@@ -183,7 +184,7 @@ pub(crate) fn set<F: Flash>(
     let id = found.ok_or_else(|| ControlError::NoSuchMachine(name.clone()))?.id;
     if keep.bytes == 0 {
         attend(services, now);
-        services.kernel.drop_journal(id);
+        MachineJournals::of(&mut services.kernel).drop(id);
         forget(services, &id);
         // Its last page belongs to no journal any more.
         attend(services, now);
@@ -207,7 +208,7 @@ pub(crate) fn set<F: Flash>(
         }
         None => Box::new(Book::new(keep.bytes)),
     };
-    if !services.kernel.keep_journal(id, book.next) {
+    if !MachineJournals::of(&mut services.kernel).keep(id, book.next) {
         return Err(ControlError::Refused(
             "only a machine that is run from its wasm keeps a journal".to_string(),
         ));
@@ -227,11 +228,11 @@ pub(crate) fn commit<F: Flash>(
     receipt: u64,
 ) -> Option<Commitment> {
     services.journals.books.get(&id)?;
-    if !services.kernel.keeps_journal(id) {
+    if !MachineJournals::of(&mut services.kernel).keeps(id) {
         return None;
     }
-    let state = services.kernel.journal_state(id).map(|state| sha256(&[&state]));
-    services.kernel.end_journal_page(id, state, Some(receipt));
+    let state = MachineJournals::of(&mut services.kernel).state(id).map(|state| sha256(&[&state]));
+    MachineJournals::of(&mut services.kernel).end_page(id, state, Some(receipt));
     attend(services, now);
     let book = services.journals.books.get(&id)?;
     Some(Commitment { head: book.head, pages: book.next, began: book.began, ended: state })
@@ -271,11 +272,13 @@ pub(crate) fn piece<F: Flash>(
     let book = services.journals.books.get(&id).ok_or_else(no_journal)?;
     let is_first = from.offset == 0 && from.page <= book.oldest();
     // A page that says no more than that the one before was written isn't worth being written.
-    let has_more = book.pages.is_empty() || services.kernel.journal_bytes(id) > CHARGE_BYTES;
+    let has_more = book.pages.is_empty()
+        || MachineJournals::of(&mut services.kernel).page_bytes(id) > CHARGE_BYTES;
     if is_first && has_more {
         // What is fetched goes up to now.
-        let state = services.kernel.journal_state(id).map(|state| sha256(&[&state]));
-        services.kernel.end_journal_page(id, state, None);
+        let state =
+            MachineJournals::of(&mut services.kernel).state(id).map(|state| sha256(&[&state]));
+        MachineJournals::of(&mut services.kernel).end_page(id, state, None);
         attend(services, moment.now);
     }
     let book = services.journals.books.get(&id).ok_or_else(no_journal)?.clone();
@@ -384,7 +387,7 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
         || book.pages.len() > PAGES_MAX / 2
             && book.pages.iter().rposition(|page| page.is_start).unwrap_or(0) == 0
     {
-        services.kernel.renew_journal(id);
+        MachineJournals::of(&mut services.kernel).renew(id);
     }
     // If the store has no room for it now, the next page writes it.
     let _ = keep_book(services, &id, &book);
@@ -393,7 +396,7 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
 
 /// Ends a journal until the next checkpoint, and says so in the machine's log.
 fn pause<F: Flash>(services: &mut Services<F>, now: Instant, id: &MachineId, why: String) {
-    services.kernel.drop_journal(*id);
+    MachineJournals::of(&mut services.kernel).drop(*id);
     let found = services.kernel.machines().find(|info| info.id == *id);
     let name = found.map(|info| info.record.name.clone());
     if let Some(book) = services.journals.books.get_mut(id) {

@@ -110,7 +110,7 @@ impl Instance {
         word(out, self.entry);
         position.iter().for_each(|&field| word(out, field));
         word(out, self.debt.bytes());
-        let slots = self.slots_in_use(image);
+        let slots = slots_in_use(self, image);
         word(out, slots.len() as u32);
         for slot in slots {
             out.extend_from_slice(&slot.to_le_bytes());
@@ -137,22 +137,8 @@ impl Instance {
     /// instance is the one that [`Instance::resume`] makes of it, to the byte. No program can tell the difference, but later
     /// frames begin with what stood in their place.
     pub fn forget_dead_slots(&mut self, image: &Image<'_>) {
-        let in_use = self.slots_in_use(image).len();
+        let in_use = slots_in_use(self, image).len();
         self.parts.stack.wipe_from(in_use);
-    }
-
-    fn slots_in_use(&self, image: &Image<'_>) -> &[u64] {
-        let frame_bytes = match self.status {
-            Status::Idle => 0,
-            Status::Done => image.function_entry(self.entry).map_or(0, |entry| entry.link as usize),
-            _ => {
-                let Position { pc, frame, .. } = self.parts.position;
-                let function = image.function_at(pc).unwrap_or(0);
-                let entry = image.function_entry(function);
-                frame as usize + entry.map_or(0, |entry| entry.frame_bytes as usize)
-            }
-        };
-        self.parts.stack.in_use(frame_bytes)
     }
 
     /// Rebuilds an instance from what [`Instance::suspend`] wrote.
@@ -278,6 +264,21 @@ impl Instance {
             pc = link;
         }
     }
+}
+
+/// The slots of the stack up to the end of the frame in use.
+fn slots_in_use<'i>(instance: &'i Instance, image: &Image<'_>) -> &'i [u64] {
+    let frame_bytes = match instance.status {
+        Status::Idle => 0,
+        Status::Done => image.function_entry(instance.entry).map_or(0, |entry| entry.link as usize),
+        _ => {
+            let Position { pc, frame, .. } = instance.parts.position;
+            let function = image.function_at(pc).unwrap_or(0);
+            let entry = image.function_entry(function);
+            frame as usize + entry.map_or(0, |entry| entry.frame_bytes as usize)
+        }
+    };
+    instance.parts.stack.in_use(frame_bytes)
 }
 
 /// The instruction that ends at `position` of a function's code, and the one that begins there.

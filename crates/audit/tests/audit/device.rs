@@ -8,8 +8,8 @@ use tenure_crypto::{SigningKey, sha256};
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_kernel::{
-    Config, Draft, Effect, Extent, IncomingCall, Installation, Kernel, MachineRecord, Ran,
-    Standing, Ticket, World, host_functions,
+    Config, Draft, Effect, Extent, IncomingCall, Installation, Kernel, MachineJournals,
+    MachineRecord, Ran, Standing, Ticket, World, host_functions,
 };
 use tenure_package::{
     Commitment, Journal, JournalHead, NO_PAGES, NO_RECEIPT, Receipt, digest_of_receipt,
@@ -190,7 +190,7 @@ impl Device {
     /// Installs the machine whose journal is kept from now on.
     pub(crate) fn install_journaled(&mut self, body: &str, budget: Budget) -> MachineId {
         let id = self.install("meter", body, budget);
-        assert!(self.kernel.keep_journal(id, 0));
+        assert!(MachineJournals::of(&mut self.kernel).keep(id, 0));
         (self.machine, self.journal.machine) = (Some(id), id);
         id
     }
@@ -199,7 +199,7 @@ impl Device {
     pub(crate) fn update(&mut self, body: &str, budget: Budget) {
         let id = self.install("meter", body, budget);
         self.take_pages();
-        assert!(self.kernel.keep_journal(id, self.journal.pages.len() as u64));
+        assert!(MachineJournals::of(&mut self.kernel).keep(id, self.journal.pages.len() as u64));
     }
 
     /// The code of the machine that was installed last.
@@ -258,7 +258,7 @@ impl Device {
     }
 
     fn take_pages(&mut self) {
-        while let Some(page) = self.kernel.take_journal_page() {
+        while let Some(page) = MachineJournals::of(&mut self.kernel).take_page() {
             self.journal.pages.push(page.bytes);
         }
     }
@@ -274,8 +274,8 @@ impl Device {
     /// Ends the page under way, and returns the journal.
     pub(crate) fn finish(&mut self) -> Journal {
         let id = self.machine.unwrap();
-        let state = self.kernel.journal_state(id).map(|state| sha256(&[&state]));
-        self.kernel.end_journal_page(id, state, None);
+        let state = MachineJournals::of(&mut self.kernel).state(id).map(|state| sha256(&[&state]));
+        MachineJournals::of(&mut self.kernel).end_page(id, state, None);
         self.take_pages();
         self.sign();
         let bytes = self.journal.to_bytes().unwrap();
@@ -288,8 +288,8 @@ impl Device {
         let mut usage = self.kernel.take_usage(self.now, id).unwrap();
         lie(&mut usage);
         let number = self.receipts.len() as u64;
-        let state = self.kernel.journal_state(id).map(|state| sha256(&[&state]));
-        self.kernel.end_journal_page(id, state, Some(number));
+        let state = MachineJournals::of(&mut self.kernel).state(id).map(|state| sha256(&[&state]));
+        MachineJournals::of(&mut self.kernel).end_page(id, state, Some(number));
         self.take_pages();
         let info = self.kernel.machines().find(|info| info.id == id).unwrap();
         let receipt = Receipt {

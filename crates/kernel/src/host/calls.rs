@@ -40,7 +40,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         self.machine.call_result.clear();
         let request = read_request(&self.program, called)?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::waiting(Wait::Call(CallId(0)))) {
+        if let Some(status) = self.door().ask(Question::waiting(Wait::Call(CallId(0)))) {
             return status;
         }
         if let Request::Call { target, .. } = &request
@@ -70,7 +70,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             return Err(HostError::Invalid.into());
         }
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::MESSAGE) {
+        if let Some(status) = self.door().ask(Question::MESSAGE) {
             return status;
         }
         self.check_request(&request)?;
@@ -82,7 +82,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         into.write(self.program.memory_mut(), &[])?;
         let target = target_of(&self.program, target)?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::waiting(Wait::Keys(CallId(0), into))) {
+        if let Some(status) = self.door().ask(Question::waiting(Wait::Keys(CallId(0), into))) {
             return status;
         }
         let id = self.insert_blocking(0, Request::Resolve { target })?;
@@ -94,7 +94,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         let name = text(&self.program, name, NAME_BYTES_MAX)?;
         let name = name.parse::<Name>().map_err(|_| HostError::Invalid)?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::waiting(Wait::Secret(CallId(0), into))) {
+        if let Some(status) = self.door().ask(Question::waiting(Wait::Secret(CallId(0), into))) {
             return status;
         }
         let now = self.now();
@@ -108,7 +108,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn peers(&mut self, which: u32, into: GuestBuffer) -> Status {
         into.write(self.program.memory_mut(), &[])?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::waiting(Wait::Keys(CallId(0), into))) {
+        if let Some(status) = self.door().ask(Question::waiting(Wait::Keys(CallId(0), into))) {
             return status;
         }
         let own = which & PEERS_HERE != 0;

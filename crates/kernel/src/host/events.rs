@@ -30,7 +30,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         }
         #[cfg(feature = "journal")]
         if let Some(status) =
-            self.ask_journal(Question { reads: Some(payload), ..Question::MESSAGE })
+            self.door().ask(Question { reads: Some(payload), ..Question::MESSAGE })
         {
             return status;
         }
@@ -94,7 +94,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             return Err(HostError::NotFound.into());
         }
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let (parts, machine) = (&mut *self.parts, &mut self.machine);
@@ -112,7 +112,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn unsubscribe(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let ended = self.parts.events.unsubscribe(&mut self.machine, &pattern);
@@ -122,7 +122,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn event_next(&mut self, timeout_ms: u32) -> Status {
         #[cfg(feature = "journal")]
         if let Some(status) =
-            self.ask_journal(Question { is_message: false, ..Question::waiting(Wait::Event(None)) })
+            self.door().ask(Question { is_message: false, ..Question::waiting(Wait::Event(None)) })
         {
             return status;
         }
@@ -145,7 +145,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn event_topic(&mut self, into: GuestBuffer) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(event) = self.played_event().transpose()? {
+        if let Some(event) = self.door().event().transpose()? {
             into.write(self.program.memory_mut(), event.topic.as_bytes())?;
             return Ok(event.topic.len());
         }
@@ -156,16 +156,16 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn event_read(&mut self, offset: u32, into: GuestBuffer) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(event) = self.played_event().transpose()? {
+        if let Some(event) = self.door().event().transpose()? {
             return write_from(&mut self.program, into, &event.payload, offset);
         }
         let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
         write_from(&mut self.program, into, event.payload, offset)
     }
 
-    pub(super) fn event_dropped(&self) -> Status {
+    pub(super) fn event_dropped(&mut self) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(event) = self.played_event().transpose()? {
+        if let Some(event) = self.door().event().transpose()? {
             return Ok(usize::try_from(event.dropped).unwrap_or(usize::MAX));
         }
         let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
@@ -175,7 +175,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn topic_dropped(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let dropped = self.parts.events.dropped(self.machine.slot, &pattern);

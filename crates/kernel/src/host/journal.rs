@@ -4,7 +4,7 @@
 //! memory, then it asks the device. So a bad pointer and a malformed name are found in a replay as they were before.
 
 use tenure_hal::Flash;
-use tenure_journal::{Event, Given, Record};
+use tenure_journal::{Event, Given, Record, Woken};
 use tenure_wire::host_call::{GuestBytes, HostCall, HostError};
 
 use super::{Status, Stop, length_word, number_of, time};
@@ -54,23 +54,27 @@ impl Question {
 const FAILURES: [HostError; 4] =
     [HostError::Device, HostError::Full, HostError::FlashBudget, HostError::StoredBudget];
 
-impl<F: Flash> Turn<'_, '_, F> {
+/// The door through which what the device knows enters the machine that has a turn.
+pub(crate) struct Door<'t, 'a, 'w, F>(pub(crate) &'t mut Turn<'a, 'w, F>);
+
+impl<F: Flash> Door<'_, '_, '_, F> {
     /// The device's answer from the script, if a journal is played; else it will be written down.
-    pub(super) fn ask_journal(&mut self, question: Question) -> Option<Status> {
-        if self.parts.script.is_none() {
-            if self.machine.journal.is_some() {
-                self.asks = Asks::Device { flash_bytes: self.machine.usage.flash_bytes };
+    pub(super) fn ask(&mut self, question: Question) -> Option<Status> {
+        let turn = &mut *self.0;
+        if turn.parts.script.is_none() {
+            if turn.machine.journal.is_some() {
+                turn.asks = Asks::Device { flash_bytes: turn.machine.usage.flash_bytes };
             }
             return None;
         }
         // The pieces of the call are the journal's.
-        let _ = self.machine.take_progress();
-        let script = self.parts.script.as_mut()?;
+        let _ = turn.machine.take_progress();
+        let script = turn.parts.script.as_mut()?;
         let Some(given) = script.take_given() else {
-            let misread = question.reads.map(|bytes| bytes.read(self.program.memory()));
+            let misread = question.reads.map(|bytes| bytes.read(turn.program.memory()));
             if let Some(Err(error)) = misread {
                 // It was a message before that was found.
-                self.machine.usage.messages += u64::from(question.is_message);
+                turn.machine.usage.messages += u64::from(question.is_message);
                 return Some(Err(error.into()));
             }
             let Some(wait) = question.wait else {
@@ -80,7 +84,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             if matches!(wait, Wait::Event(_)) {
                 script.event = None;
             }
-            self.machine.usage.messages += u64::from(question.is_message);
+            turn.machine.usage.messages += u64::from(question.is_message);
             return Some(Err(Stop::Wait(wait)));
         };
         let Given { value, event, more, fuel, flash_bytes } = given;
@@ -91,18 +95,18 @@ impl<F: Flash> Turn<'_, '_, F> {
         if event.is_some() {
             script.event = event;
         }
-        self.extra_cost = fuel;
+        turn.extra_cost = fuel;
         if flash_bytes > 0 {
-            self.machine.usage.flash_writes += 1;
-            self.machine.usage.flash_bytes =
-                self.machine.usage.flash_bytes.saturating_add(flash_bytes);
+            turn.machine.usage.flash_writes += 1;
+            turn.machine.usage.flash_bytes =
+                turn.machine.usage.flash_bytes.saturating_add(flash_bytes);
         }
         if more {
             return Some(Err(Stop::More(Progress::default())));
         }
         // An event that is too long was a message before that was found.
         let is_sent = value >= 0 || question.reads.is_some() && value == HostError::TooLong.code();
-        self.machine.usage.messages += u64::from(question.is_message && is_sent);
+        turn.machine.usage.messages += u64::from(question.is_message && is_sent);
         Some(match usize::try_from(value) {
             Ok(value) => Ok(value),
             Err(_) => Err(match HostError::from_code(value) {
@@ -117,57 +121,59 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     /// The device's failure from the script, if a journal is played and it failed; else that will be written down.
     pub(super) fn ask_failure(&mut self) -> Option<Status> {
-        let Some(script) = &mut self.parts.script else {
-            if self.machine.journal.is_some() {
-                self.asks = Asks::Failure;
-                self.machine.note_call();
+        let turn = &mut *self.0;
+        let Some(script) = &mut turn.parts.script else {
+            if turn.machine.journal.is_some() {
+                turn.asks = Asks::Failure;
+                turn.machine.note_call();
             }
             return None;
         };
         let error = script.refusal()?;
-        let _ = self.machine.take_progress();
+        let _ = turn.machine.take_progress();
         Some(Err(match HostError::from_code(error) {
             Some(error) => Stop::Error(error),
             None => {
-                self.parts.script.as_mut()?.differs("the tree");
+                turn.parts.script.as_mut()?.differs("the tree");
                 Stop::Fault(FaultKind::Image)
             }
         }))
     }
 
     /// Writes down what the device answered.
-    pub(super) fn note_status(&mut self, call: &HostCall, status: &Status) {
+    pub(super) fn note_answer(&mut self, call: &HostCall, status: &Status) {
+        let turn = &mut *self.0;
         let value = match status {
             Ok(length) => length_word(*length),
             Err(Stop::Error(error)) => error.code(),
             Err(Stop::Send(id)) => length_word(number_of(*id)),
             Err(Stop::More(_)) => 0,
             Err(Stop::Fault(_) | Stop::Wait(_)) => {
-                self.asks = Asks::Nothing;
+                turn.asks = Asks::Nothing;
                 return;
             }
         };
-        match core::mem::take(&mut self.asks) {
+        match core::mem::take(&mut turn.asks) {
             Asks::Nothing => {}
             Asks::Device { flash_bytes } => {
                 let takes_event = matches!(call, HostCall::event_next { .. }) && value >= 0;
-                let held = self.parts.events.held(self.machine.slot).filter(|_| takes_event);
+                let held = turn.parts.events.held(turn.machine.slot).filter(|_| takes_event);
                 let given = Given {
                     value,
                     event: held.map(event_record),
                     more: matches!(status, Err(Stop::More(_))),
-                    fuel: self.extra_cost,
-                    flash_bytes: self.machine.usage.flash_bytes.saturating_sub(flash_bytes),
+                    fuel: turn.extra_cost,
+                    flash_bytes: turn.machine.usage.flash_bytes.saturating_sub(flash_bytes),
                 };
-                self.machine.note(|| Record::Given(given));
+                turn.machine.note(|| Record::Given(given));
             }
             Asks::Failure => {
                 let is_failure = |error: &HostError| FAILURES.contains(error);
                 if let Err(Stop::Error(error)) = status
                     && is_failure(error)
                 {
-                    let (calls, error) = (self.machine.noted_calls(), error.code());
-                    self.machine.note(|| Record::Refused { calls, error });
+                    let (calls, error) = (turn.machine.noted_calls(), error.code());
+                    turn.machine.note(|| Record::Refused { calls, error });
                 }
             }
         }
@@ -175,21 +181,22 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     /// The time from the script, if the call asks for one and a journal is played; else the time is written down.
     pub(super) fn tell_time(&mut self, call: &HostCall) -> Option<Verdict> {
+        let turn = &mut *self.0;
         match call {
             HostCall::uptime_us {} => {
-                let Some(script) = &mut self.parts.script else {
-                    let us = self.world.now.as_micros();
-                    self.machine.note(|| Record::Uptime(us));
+                let Some(script) = &mut turn.parts.script else {
+                    let us = turn.world.now.as_micros();
+                    turn.machine.note(|| Record::Uptime(us));
                     return None;
                 };
                 let told = script.take_uptime();
                 Some(told.map_or(Verdict::Fault(FaultKind::Image), |us| time(Some(us))))
             }
             HostCall::unix_time_s {} => {
-                let Some(script) = &mut self.parts.script else {
-                    let known = self.world.unix_time.map(|unix| unix.seconds);
+                let Some(script) = &mut turn.parts.script else {
+                    let known = turn.world.unix_time.map(|unix| unix.seconds);
                     let seconds = known.and_then(|seconds| i64::try_from(seconds).ok());
-                    self.machine.note(|| Record::Unix(seconds.unwrap_or(-1)));
+                    turn.machine.note(|| Record::Unix(seconds.unwrap_or(-1)));
                     return None;
                 };
                 let told = script.take_unix();
@@ -202,7 +209,8 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     /// Fills `bytes` from the script, if a journal is played; `None` if none is, and an error if the script has others.
     pub(super) fn play_random(&mut self, bytes: &mut [u8]) -> Option<Result<(), Stop>> {
-        let script = self.parts.script.as_mut()?;
+        let turn = &mut *self.0;
+        let script = turn.parts.script.as_mut()?;
         Some(match script.take_random(bytes) {
             true => Ok(()),
             false => Err(Stop::Fault(FaultKind::Image)),
@@ -211,12 +219,42 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     /// Writes down random bytes that were drawn.
     pub(super) fn note_random(&mut self, bytes: &[u8]) {
-        self.machine.note(|| Record::Random(bytes.to_vec()));
+        let turn = &mut *self.0;
+        turn.machine.note(|| Record::Random(bytes.to_vec()));
     }
 
     /// The event that the machine has in hand, if a journal is played.
-    pub(super) fn played_event(&self) -> Option<Result<Event, Stop>> {
-        let script = self.parts.script.as_ref()?;
+    pub(super) fn event(&self) -> Option<Result<Event, Stop>> {
+        let turn = &*self.0;
+        let script = turn.parts.script.as_ref()?;
         Some(script.event.clone().ok_or(Stop::Error(HostError::NotFound)))
+    }
+
+    /// Writes down the answer that the machine is about to get, if it waited for one.
+    pub(crate) fn note_woken(&mut self) {
+        let turn = &mut *self.0;
+        let (parts, machine) = (&*turn.parts, &mut *turn.machine);
+        if machine.journal.is_none() {
+            return;
+        }
+        let Some(woken) = &machine.woken else { return };
+        let wait = machine.noted_wait();
+        let takes_event = matches!(wait, Some(Wait::Event(_)) | None);
+        let takes_bytes = !matches!(wait, Some(Wait::Event(_) | Wait::Until(_)));
+        let held = parts.events.held(machine.slot);
+        let event = held.filter(|_| takes_event && woken.status.is_some_and(|status| status >= 0));
+        let copied = woken.copy.as_ref().map(|(_, bytes)| bytes.to_vec());
+        let woken = Woken {
+            at_ms: turn.world.now.as_millis(),
+            status: woken.status,
+            bytes: copied.or_else(|| takes_bytes.then(|| machine.call_result.clone())),
+            event: event.map(event_record),
+        };
+        machine.note(|| Record::Woken(woken));
+    }
+
+    /// How many records were taken of the journal that is played; 0 if none is.
+    pub(crate) fn records_taken(&self) -> u64 {
+        self.0.parts.script.as_ref().map_or(0, |script| script.taken)
     }
 }

@@ -53,7 +53,7 @@ impl<F: Flash> Turn<'_, '_, F> {
             return Err(HostError::NotFound.into());
         }
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         let mut timer = Timer::new((function, parameter), (first, period_ms));
@@ -86,7 +86,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         #[cfg(feature = "journal")]
         let owned = function.to_string();
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_journal(Question::STATUS) {
+        if let Some(status) = self.door().ask(Question::STATUS) {
             return status;
         }
         #[cfg(feature = "journal")]

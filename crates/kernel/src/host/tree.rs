@@ -16,7 +16,7 @@ use crate::turn::Turn;
 impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn tree_set(&mut self, path: GuestText, kind: u32, value: GuestBytes) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_failure() {
+        if let Some(status) = self.door().ask_failure() {
             return status;
         }
         let now = self.now();
@@ -43,7 +43,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn tree_get(&mut self, path: GuestText, into: GuestBuffer) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_failure() {
+        if let Some(status) = self.door().ask_failure() {
             return status;
         }
         let path = path_of(&self.program, path)?;
@@ -55,7 +55,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn tree_delete(&mut self, path: GuestText) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_failure() {
+        if let Some(status) = self.door().ask_failure() {
             return status;
         }
         let now = self.now();
@@ -80,7 +80,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn tree_list(&mut self, path: GuestText, into: GuestBuffer) -> Status {
         #[cfg(feature = "journal")]
-        if let Some(status) = self.ask_failure() {
+        if let Some(status) = self.door().ask_failure() {
             return status;
         }
         let Progress { mut bytes, mut last_name, .. } = self.machine.take_progress();

@@ -95,30 +95,51 @@ enum Due {
     Run(u64),
 }
 
-impl<F: Flash> Kernel<F> {
-    /// Makes the only machine of this kernel, which was just installed, one whose journal is played, from that state on.
+/// A kernel whose only machine does again what its journal says.
+pub struct Player<F> {
+    kernel: Kernel<F>,
+    id: MachineId,
+}
+
+impl<F: Flash> Player<F> {
+    /// Makes the only machine of `kernel`, which was just installed, one whose journal is played, from that state on.
     ///
     /// # Errors
-    /// As [`Unplayable`] says; the kernel is of no use any more then.
-    pub fn begin_playing(&mut self, id: MachineId, state: &[u8]) -> Result<(), Unplayable> {
-        let slot = self.parts.machines.with_id(id).ok_or(Unplayable::NoMachine)?.slot;
-        self.parts.script = Some(Box::default());
-        self.parts.take_up_state(slot, state).ok_or(Unplayable::State)?;
-        if let Some(machine) = self.parts.machines.get_mut(slot) {
+    /// As [`Unplayable`] says.
+    pub fn begin(mut kernel: Kernel<F>, id: MachineId, state: &[u8]) -> Result<Self, Unplayable> {
+        let slot = kernel.parts.machines.with_id(id).ok_or(Unplayable::NoMachine)?.slot;
+        kernel.parts.script = Some(Box::default());
+        kernel.parts.take_up_state(slot, state).ok_or(Unplayable::State)?;
+        if let Some(machine) = kernel.parts.machines.get_mut(slot) {
             machine.timers.clear();
         }
-        Ok(())
+        Ok(Self { kernel, id })
+    }
+
+    /// The kernel with the machine.
+    pub fn kernel(&self) -> &Kernel<F> {
+        &self.kernel
+    }
+
+    /// The kernel with the machine, to be used beside what the journal says.
+    pub fn kernel_mut(&mut self) -> &mut Kernel<F> {
+        &mut self.kernel
+    }
+
+    /// The id of the machine.
+    pub fn machine(&self) -> MachineId {
+        self.id
     }
 
     /// Adds records to what is played.
-    pub fn add_to_script(&mut self, records: Vec<Record>) {
-        self.parts.script.get_or_insert_default().add(records);
+    pub fn add(&mut self, records: Vec<Record>) {
+        self.kernel.parts.script.get_or_insert_default().add(records);
     }
 
-    /// The fuel that the machine has used since [`Kernel::begin_playing`], without what its turns cost.
-    pub fn played_fuel(&self) -> u64 {
-        let paid = self.parts.script.as_ref().map_or(0, |script| script.total);
-        let owed: u64 = self.parts.machines.iter().map(Machine::owed).sum();
+    /// The fuel that the machine has used since [`Player::begin`], without what its turns cost.
+    pub fn fuel(&self) -> u64 {
+        let paid = self.kernel.parts.script.as_ref().map_or(0, |script| script.total);
+        let owed: u64 = self.kernel.parts.machines.iter().map(Machine::owed).sum();
         paid.saturating_add(owed)
     }
 
@@ -127,17 +148,18 @@ impl<F: Flash> Kernel<F> {
     ///
     /// # Errors
     /// [`Diverged`]; nothing that follows means anything then.
-    pub fn play(&mut self, id: MachineId, slice_fuel: u64) -> Result<Step, Diverged> {
-        let Some(slot) = self.parts.machines.with_id(id).map(|machine| machine.slot) else {
+    pub fn step(&mut self, slice_fuel: u64) -> Result<Step, Diverged> {
+        let Some(slot) = self.kernel.parts.machines.with_id(self.id).map(|machine| machine.slot)
+        else {
             return Err(self.diverged(None, Difference::Impossible));
         };
-        self.parts.revive(slot);
-        let due = self.parts.due(slot, slice_fuel.max(1));
+        self.kernel.parts.revive(slot);
+        let due = self.kernel.parts.due(slot, slice_fuel.max(1));
         match due.map_err(|difference| self.diverged(Some(slot), difference))? {
             None => Ok(Step::End),
-            Some(Due::Run(fuel)) => self.run_played(slot, fuel).map(|()| Step::Ran),
+            Some(Due::Run(fuel)) => self.run(slot, fuel).map(|()| Step::Ran),
             Some(Due::Now) => {
-                let script = self.parts.script.as_mut();
+                let script = self.kernel.parts.script.as_mut();
                 let Some(record) = script.and_then(|script| script.take()) else {
                     return Ok(Step::End);
                 };
@@ -149,15 +171,15 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Gives the machine a turn.
-    fn run_played(&mut self, slot: Slot, fuel: u64) -> Result<(), Diverged> {
-        let owed = self.parts.machines.get(slot).map_or(0, Machine::owed);
-        if let Some(script) = &mut self.parts.script {
+    fn run(&mut self, slot: Slot, fuel: u64) -> Result<(), Diverged> {
+        let owed = self.kernel.parts.machines.get(slot).map_or(0, Machine::owed);
+        if let Some(script) = &mut self.kernel.parts.script {
             script.turn_fuel = Some(fuel.saturating_add(owed).saturating_add(cost::TURN));
         }
         let mut world = World { now: Instant::BOOT, unix_time: None, entropy: &mut Nothing };
-        let ran = self.scheduler.run_turn(&mut self.parts, &mut world);
-        let used = self.scheduler.last_turn.filter(|_| ran).map_or(0, |turn| turn.fuel);
-        let difference = self.parts.script.as_mut().and_then(|script| {
+        let ran = self.kernel.scheduler.run_turn(&mut self.kernel.parts, &mut world);
+        let used = self.kernel.scheduler.last_turn.filter(|_| ran).map_or(0, |turn| turn.fuel);
+        let difference = self.kernel.parts.script.as_mut().and_then(|script| {
             script.total = script.total.saturating_add(used.saturating_sub(cost::TURN));
             script.difference.take()
         });
@@ -180,33 +202,37 @@ impl<F: Flash> Kernel<F> {
                     callback_of: task.callback_of.map(CallId),
                     ..Task::of_kernel(function, parameter.or_else(|| task.parameter.clone()))
                 };
-                if let Some(script) = &mut self.parts.script
+                if let Some(script) = &mut self.kernel.parts.script
                     && event.is_some()
                 {
                     (script.event, script.handles) = (event, true);
                 }
-                if let Some(machine) = self.parts.machines.get_mut(slot) {
+                if let Some(machine) = self.kernel.parts.machines.get_mut(slot) {
                     machine.enqueue(queued);
                 }
                 Ok(())
             }
             Record::Woken(woken) => {
-                self.parts.wake_played(slot, woken);
+                self.kernel.parts.wake_played(slot, woken);
                 Ok(())
             }
             Record::Suspended { .. } => {
-                self.parts.forget_dead_slots(slot);
+                self.kernel.parts.forget_dead_slots(slot);
                 Ok(())
             }
             Record::Stopped { why, .. } => {
-                self.parts.stop_played(slot, *why);
+                self.kernel.parts.stop_played(slot, *why);
                 Ok(())
             }
             Record::Amended { path, value, .. } => {
-                let name =
-                    self.parts.machines.known(slot).map(|machine| machine.record.name.clone());
+                let name = self
+                    .kernel
+                    .parts
+                    .machines
+                    .known(slot)
+                    .map(|machine| machine.record.name.clone());
                 let name = name.ok_or(Difference::Impossible)?;
-                let mut tenancy = self.tenancy(Instant::BOOT);
+                let mut tenancy = self.kernel.tenancy(Instant::BOOT);
                 let amended = match value {
                     None => tenancy.delete_values(&name, path).map(drop),
                     Some((is_text, bytes)) => {
@@ -217,7 +243,7 @@ impl<F: Flash> Kernel<F> {
                 amended.map_err(|_| Difference::Impossible)
             }
             Record::Charged { flash_bytes, .. } => {
-                if let Some(machine) = self.parts.machines.get_mut(slot) {
+                if let Some(machine) = self.kernel.parts.machines.get_mut(slot) {
                     let usage = &mut machine.usage;
                     usage.flash_writes += 1;
                     usage.flash_bytes = usage.flash_bytes.saturating_add(*flash_bytes);
@@ -225,7 +251,7 @@ impl<F: Flash> Kernel<F> {
                 Ok(())
             }
             Record::Mark(mark) => {
-                let found = self.played_fuel().saturating_add(fuel_of_turns(mark.turns));
+                let found = self.fuel().saturating_add(fuel_of_turns(mark.turns));
                 if found == mark.total {
                     Ok(())
                 } else {
@@ -239,10 +265,10 @@ impl<F: Flash> Kernel<F> {
 
     /// A difference, with the place in which the machine is.
     fn diverged(&self, slot: Option<Slot>, difference: Difference) -> Diverged {
-        let machine = slot.and_then(|slot| self.parts.machines.get(slot));
+        let machine = slot.and_then(|slot| self.kernel.parts.machines.get(slot));
         let place = machine.and_then(|machine| match &machine.instance {
             Some(Program::Image(instance)) => {
-                let image = self.parts.storage.image(machine)?;
+                let image = self.kernel.parts.storage.image(machine)?;
                 let host = usize::from(instance.is_in_host_call());
                 let frame = instance.innermost(&image, host + 1).into_iter().nth(host)?;
                 Some((frame.function, frame.offset))
@@ -253,7 +279,7 @@ impl<F: Flash> Kernel<F> {
                 Some((fault.function?, fault.offset?))
             }
         });
-        let records = self.parts.script.as_ref().map_or(0, |script| script.taken);
+        let records = self.kernel.parts.script.as_ref().map_or(0, |script| script.taken);
         Diverged { difference, records, place }
     }
 }
