@@ -7,10 +7,18 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 
-use crate::event::{Destination, Message, Notification, ProtocolNumber, Request, Timer, encode};
+use crate::event::{
+    Destination, Message, Notification, ProtocolNumber, Request, Timer, try_encode,
+};
 use crate::interception::Passage;
 use crate::links::{Asks, Sends, Sets, Tells};
+use crate::room::append;
 use crate::{NodeId, Random};
+
+/// The steps in which room for orders grows.
+const ENTRIES_STEP: usize = 4;
+/// How much memory for the bytes of orders is kept where there are none.
+const KEPT_BYTES_MAX: usize = 1024;
 
 /// A handler's view of its node, for the protocol `P`, and its orders to it.
 pub struct Context<'a, P> {
@@ -87,12 +95,11 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sends<M>,
     {
+        let Outgoing { to, patience, body } = outgoing;
         let bytes = self.surroundings.commands.write(|bytes| {
-            bytes.push(M::KIND);
-            encode(message, bytes);
-            bytes.extend_from_slice(outgoing.body);
+            append(bytes, &[M::KIND]) && try_encode(message, bytes) && append(bytes, body)
         });
-        self.command(Action::Send { to: outgoing.to, patience: outgoing.patience, bytes });
+        self.command(bytes.map(|bytes| Action::Send { to, patience, bytes }));
     }
 
     /// Lets `timer` go off once, `after` from now.
@@ -101,8 +108,8 @@ impl<'a, P> Context<'a, P> {
         P: Sets<T>,
     {
         let at = self.surroundings.now + after;
-        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
-        self.command(Action::SetTimer { kind: T::KIND, at, period: None, bytes });
+        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
+        self.set(T::KIND, at, None, bytes);
     }
 
     /// Lets `timer` go off once, `span` from now or up to a quarter sooner or later, so that nodes don't
@@ -122,8 +129,8 @@ impl<'a, P> Context<'a, P> {
     {
         let period = period.max(Duration::from_micros(1));
         let at = self.surroundings.now + period;
-        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
-        self.command(Action::SetTimer { kind: T::KIND, at, period: Some(period), bytes });
+        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
+        self.set(T::KIND, at, Some(period), bytes);
     }
 
     /// Forgets `timer`.
@@ -131,8 +138,8 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sets<T>,
     {
-        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
-        self.command(Action::CancelTimer { kind: T::KIND, bytes });
+        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
+        self.command(bytes.map(|bytes| Action::CancelTimer { kind: T::KIND, bytes }));
     }
 
     /// Asks whichever protocol serves `request`; the answer comes to [`crate::Awaits`].
@@ -140,29 +147,32 @@ impl<'a, P> Context<'a, P> {
     where
         P: Asks<R>,
     {
-        let head = self.surroundings.commands.write(|bytes| encode(request, bytes));
-        let rest = self.surroundings.commands.write(|bytes| bytes.extend_from_slice(body));
-        let (head_bytes, bytes) = ((head.end - head.start) as u16, head.start..rest.end);
-        self.command(Action::Request { number: R::NUMBER, head_bytes, bytes });
+        let bytes = self
+            .surroundings
+            .commands
+            .write(|bytes| try_encode(request, bytes) && append(bytes, body));
+        self.command(bytes.map(|bytes| Action::Request {
+            number: R::NUMBER,
+            head_bytes: (bytes.len() - body.len()) as u16,
+            bytes,
+        }));
     }
 
     /// Answers a request that was kept: see [`crate::Question::keep`].
     pub fn answer<R: Request>(&mut self, asker: &Asker<R>, reply: &R::Reply) {
-        self.answer_bytes(asker.route, &asker.request, |bytes| encode(reply, bytes));
+        self.answer_bytes(asker.route, &asker.request, |bytes| try_encode(reply, bytes));
     }
 
     pub(crate) fn answer_bytes(
         &mut self,
         route: ReplyRoute,
         request: &[u8],
-        reply: impl FnOnce(&mut Vec<u8>),
+        reply: impl FnOnce(&mut Vec<u8>) -> bool,
     ) {
         let request_bytes = request.len() as u16;
-        let bytes = self.surroundings.commands.write(|bytes| {
-            bytes.extend_from_slice(request);
-            reply(bytes);
-        });
-        self.command(Action::Reply { route, request_bytes, bytes });
+        let bytes =
+            self.surroundings.commands.write(|bytes| append(bytes, request) && reply(bytes));
+        self.command(bytes.map(|bytes| Action::Reply { route, request_bytes, bytes }));
     }
 
     /// Tells every protocol of the node that wants to hear it.
@@ -170,22 +180,28 @@ impl<'a, P> Context<'a, P> {
     where
         P: Tells<N>,
     {
-        let bytes = self.surroundings.commands.write(|bytes| {
-            encode(notification, bytes);
-            bytes.extend_from_slice(body);
-        });
-        self.command(Action::Notify { number: N::NUMBER, bytes });
+        let bytes = self
+            .surroundings
+            .commands
+            .write(|bytes| try_encode(notification, bytes) && append(bytes, body));
+        self.command(bytes.map(|bytes| Action::Notify { number: N::NUMBER, bytes }));
     }
 
     /// Lets go on what an interceptor took before: from where it was taken, with `message` now.
     pub fn resume(&mut self, passage: Passage, message: &[u8]) {
-        let bytes = self.surroundings.commands.write(|bytes| bytes.extend_from_slice(message));
-        self.command(Action::Resume { passage, bytes });
+        let bytes = self.surroundings.commands.write(|bytes| append(bytes, message));
+        self.command(bytes.map(|bytes| Action::Resume { passage, bytes }));
     }
 
-    fn command(&mut self, action: Action) {
+    fn set(&mut self, kind: u8, at: Instant, period: Option<Duration>, bytes: Option<Range<u32>>) {
+        self.command(bytes.map(|bytes| Action::SetTimer { kind, at, period, bytes }));
+    }
+
+    /// Has `action` done; `None` is one that the heap has no room for.
+    fn command(&mut self, action: Option<Action>) {
         let (by, incarnation) = self.surroundings.running;
-        self.surroundings.commands.entries.push(Command { by, incarnation, action });
+        let command = action.map(|action| Command { by, incarnation, action });
+        self.surroundings.commands.add(command);
     }
 }
 
@@ -212,11 +228,14 @@ pub(crate) struct ReplyRoute {
     pub(crate) number: u16,
 }
 
-/// The orders of handlers, in the order in which they were given. The memory is used again.
+/// The orders of handlers, in the order in which they were given. The memory is used again; an order for which the heap
+/// has none is lost, as a message on the air is.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub(crate) entries: Vec<Command>,
     bytes: Vec<u8>,
+    /// How many were lost.
+    lost: u64,
 }
 
 /// One thing to be done.
@@ -254,11 +273,29 @@ impl Action {
 }
 
 impl Commands {
-    /// Runs `fill`, and gives the range of what it appended.
-    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Range<u32> {
-        let start = self.bytes.len() as u32;
-        fill(&mut self.bytes);
-        start..self.bytes.len() as u32
+    /// Runs `fill`, and gives the range of what it appended; `None` if it found no room.
+    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<Range<u32>> {
+        let start = self.bytes.len();
+        let is_whole = fill(&mut self.bytes);
+        if !is_whole {
+            self.bytes.truncate(start);
+        }
+        is_whole.then_some(start as u32..self.bytes.len() as u32)
+    }
+
+    /// Adds an order, if there is one and the heap has room for it.
+    fn add(&mut self, command: Option<Command>) {
+        let spare = self.entries.capacity() - self.entries.len();
+        let has_room = spare > 0 || self.entries.try_reserve_exact(ENTRIES_STEP).is_ok();
+        match command {
+            Some(command) if has_room => self.entries.push(command),
+            _ => self.lost += 1,
+        }
+    }
+
+    /// How many orders were lost since this was last asked.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        core::mem::take(&mut self.lost)
     }
 
     /// The bytes of a command.
@@ -269,5 +306,6 @@ impl Commands {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
     }
 }

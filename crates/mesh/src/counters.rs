@@ -37,6 +37,8 @@ pub struct Counters {
     pub messages_lost: u64,
     /// Requests and answers that didn't fit their queues.
     pub requests_lost: u64,
+    /// Orders of handlers that the heap had no room for.
+    pub orders_lost: u64,
     /// Messages that were to be sent, and were too long or too many.
     pub sends_refused: u64,
     /// Messages over the budget of air, which weren't sent: see [`crate::Air`].

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::NodeId;
+use crate::room::append;
 
 #[cfg(test)]
 mod tests;
@@ -128,9 +129,14 @@ pub enum Event {
 
 /// Appends the encoding of `head` to `bytes`: for what travels in another message's body.
 pub fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
-    // Postcard fails for sequences of unknown length and for full buffers; this has neither.
-    let encoded = postcard::serialize_with_flavor(head, Appending(bytes));
-    debug_assert!(encoded.is_ok(), "an event's type has an encoding");
+    assert!(try_encode(head, bytes), "the heap has room for an event's head");
+}
+
+/// As [`encode`]; `false` if the heap has no room, and `bytes` end anywhere then.
+#[must_use]
+pub(crate) fn try_encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) -> bool {
+    // Postcard fails for full buffers, and for sequences of unknown length, which no event has.
+    postcard::serialize_with_flavor(head, Appending(bytes)).is_ok()
 }
 
 /// The head in front of `bytes`, and what follows it. A list in it takes memory as its items are read,
@@ -179,13 +185,14 @@ impl Flavor for Appending<'_> {
     type Output = ();
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
+        self.try_extend(&[byte])
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
+        match append(self.0, bytes) {
+            true => Ok(()),
+            false => Err(postcard::Error::SerializeBufferFull),
+        }
     }
 
     fn finalize(self) -> postcard::Result<()> {

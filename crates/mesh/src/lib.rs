@@ -38,6 +38,7 @@ mod plain;
 mod protocol;
 mod queue;
 mod random;
+mod room;
 mod satellite;
 mod seal;
 mod serial;

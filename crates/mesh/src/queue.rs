@@ -7,6 +7,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::event::{Envelope, Event};
+use crate::room::make_room;
 
 /// How long each queue may be, in bytes of its events and what keeping them costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,6 @@ impl Default for QueueLimits {
 const KEPT_BYTES_MAX: usize = 1024;
 /// An empty queue keeps this part of its limit at most, so that a small device's queues keep little.
 const KEPT_PART: usize = 8;
-/// The steps in which a queue's memory grows, in bytes. Doubling would take a small heap's largest pieces.
-const STEP_BYTES: usize = 256;
 
 /// Where events wait, and which of them is next: what an executor runs by. Timers that are due
 /// come before anything that waits here.
@@ -152,10 +151,7 @@ impl ByteQueue {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
-        let missing = (self.bytes.len() + length).saturating_sub(self.bytes.capacity());
-        let grown = self.bytes.capacity() - self.bytes.len() + missing.next_multiple_of(STEP_BYTES);
-        (missing == 0 || self.bytes.try_reserve_exact(grown).is_ok())
-            && self.entries.try_reserve(1).is_ok()
+        make_room(&mut self.bytes, length) && self.entries.try_reserve(1).is_ok()
     }
 
     pub(crate) fn front(&self) -> Option<(Envelope, &[u8])> {

@@ -545,6 +545,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     /// Does what handlers wanted done.
     fn apply(&mut self, now: Instant) {
         for _ in 0..ROUNDS_MAX {
+            self.count_lost_orders();
             if self.executor.surroundings.commands.entries.is_empty() {
                 return;
             }
@@ -553,6 +554,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
                 let bytes = commands.bytes(command.action.range());
                 self.carry_out(now, command.by, command.incarnation, &command.action, bytes);
             }
+            self.count_lost_orders();
             if self.executor.surroundings.commands.entries.is_empty() {
                 commands.clear();
                 self.executor.surroundings.commands = commands;
@@ -561,6 +563,10 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         }
         self.counters.circular += self.executor.surroundings.commands.entries.len() as u64;
         self.executor.surroundings.commands.clear();
+    }
+
+    fn count_lost_orders(&mut self) {
+        self.counters.orders_lost += self.executor.surroundings.commands.take_lost();
     }
 
     fn carry_out(
