@@ -2,25 +2,33 @@
 
 use alloc::vec::Vec;
 
-/// The steps in which memory grows, in bytes. Doubling, as [`Vec`] does, would take a small heap's largest pieces.
+/// The longest steps in which memory grows, in bytes. Doubling on, as [`Vec`] does, would take a small heap's largest pieces.
 const STEP_BYTES: usize = 256;
+/// The shortest ones.
+const STEP_BYTES_MIN: usize = 8;
 
-/// Makes room in `bytes` for `more` bytes; `false` if the heap has none.
+/// Makes room in `bytes` for `more` bytes, in long steps; `false` if the heap has none.
 pub(crate) fn make_room(bytes: &mut Vec<u8>, more: usize) -> bool {
-    let spare = bytes.capacity() - bytes.len();
-    let Some(missing) = more.checked_sub(spare + 1) else { return true };
-    let step = spare + (missing + 1).next_multiple_of(STEP_BYTES);
-    bytes.try_reserve_exact(step).is_ok() || bytes.try_reserve_exact(more).is_ok()
+    grow(bytes, more, STEP_BYTES)
 }
 
-/// Appends `more` to `bytes`; `false` if the heap has no room, and nothing was appended then.
+/// Appends `more` to `bytes`; `false` if the heap has no room, and nothing was appended then. What is short stays so:
+/// its memory doubles up to the longest step.
 #[must_use]
 pub(crate) fn append(bytes: &mut Vec<u8>, more: &[u8]) -> bool {
-    let has_room = make_room(bytes, more.len());
+    let step = bytes.capacity().clamp(STEP_BYTES_MIN, STEP_BYTES);
+    let has_room = grow(bytes, more.len(), step);
     if has_room {
         bytes.extend_from_slice(more);
     }
     has_room
+}
+
+fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
+    let spare = bytes.capacity() - bytes.len();
+    let missing = more.saturating_sub(spare);
+    let wanted = spare.saturating_add(missing.checked_next_multiple_of(step).unwrap_or(missing));
+    missing == 0 || bytes.try_reserve_exact(wanted).is_ok() || bytes.try_reserve_exact(more).is_ok()
 }
 
 #[cfg(test)]
@@ -28,13 +36,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_grows_in_steps() {
-        let mut bytes = Vec::new();
-        for length in 1..=3 * STEP_BYTES {
+    fn memory_doubles_first_and_grows_in_steps_then() {
+        let (mut bytes, mut capacities) = (Vec::new(), Vec::new());
+        for _ in 0..3 * STEP_BYTES {
             assert!(append(&mut bytes, &[7]));
-            assert_eq!(bytes.len(), length);
-            assert_eq!(bytes.capacity(), length.next_multiple_of(STEP_BYTES));
+            if capacities.last() != Some(&bytes.capacity()) {
+                capacities.push(bytes.capacity());
+            }
         }
+        assert_eq!(bytes, [7; 3 * STEP_BYTES]);
+        assert_eq!(capacities, [8, 16, 32, 64, 128, 256, 512, 768]);
         assert!(append(&mut bytes, &[8; STEP_BYTES + 1]));
         assert_eq!(bytes.capacity(), 5 * STEP_BYTES);
     }
@@ -43,6 +54,7 @@ mod tests {
     fn what_no_heap_has_room_for_is_refused() {
         let mut bytes = alloc::vec![1; 5];
         assert!(!make_room(&mut bytes, isize::MAX as usize));
+        assert!(!make_room(&mut bytes, usize::MAX));
         assert_eq!(bytes, [1; 5]);
     }
 }
