@@ -81,12 +81,11 @@ fn stack(node: u64) -> Stack {
     stack
 }
 
-/// Has `stack` shout `times` times in one go, `body_bytes` each.
-fn shout(stack: &mut Stack, now: Instant, times: usize, body_bytes: usize) {
-    let body = vec![7; body_bytes];
+/// Has `stack` shout `body` so many times in one go.
+fn shout(stack: &mut Stack, now: Instant, times: usize, body: &[u8]) {
     stack.act(now, |_: &mut Shouter, context| {
         for _ in 0..times {
-            context.transmit(&Shout, Outgoing { body: &body, ..Outgoing::default() });
+            context.transmit(&Shout, Outgoing { body, ..Outgoing::default() });
         }
     });
 }
@@ -110,14 +109,14 @@ fn orders_without_room_are_lost_and_counted_and_the_node_lives_on() {
     let at = Instant::from_millis;
     PIECE_BYTES_MAX.set(1024);
     // Five bodies of 300 bytes don't fit 1,024.
-    shout(&mut one, at(10), 5, 300);
+    shout(&mut one, at(10), 5, &[7; 300]);
     PIECE_BYTES_MAX.set(usize::MAX);
     carry(&mut one, &mut two, at(20));
     let lost = one.counters().orders_lost;
     assert_eq!(lost, 2);
     let heard = |two: &Stack| two.protocol::<Shouter>().expect("it was started").heard;
     assert_eq!(u64::from(heard(&two)), 5 - lost);
-    shout(&mut one, at(40), 1, 300);
+    shout(&mut one, at(40), 1, &[7; 300]);
     carry(&mut one, &mut two, at(60));
     assert_eq!((u64::from(heard(&two)), one.counters().orders_lost), (6 - lost, lost));
 }
@@ -128,7 +127,7 @@ fn timers_go_on_on_a_heap_that_has_no_piece_for_a_message() {
     PIECE_BYTES_MAX.set(512);
     for second in 1..=10 {
         let now = Instant::from_millis(second * 1000);
-        shout(&mut stack, now, 1, 600);
+        shout(&mut stack, now, 1, &[7; 600]);
         stack.poll(now);
     }
     PIECE_BYTES_MAX.set(usize::MAX);
