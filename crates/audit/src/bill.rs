@@ -199,7 +199,7 @@ pub fn audit(
             period.is_whole &= start.continues && stood == Some(sha256(&[&start.state]));
             current = None;
             if start.package == code.package {
-                current = Some(Replay::new(code, start, fuel_max)?);
+                watcher.began(current.insert(Replay::new(code, start, fuel_max)?));
                 (turns_before, unpaid_before) = (0, start.owed);
             } else {
                 skipped = Some(start.package);

@@ -67,6 +67,11 @@ impl<'a> Code<'a> {
 
 /// A spectator of a replay.
 pub trait Watcher {
+    /// The machine stands where the journal begins, or begins again.
+    fn began(&mut self, replay: &mut Replay) {
+        let _ = replay;
+    }
+
     /// The machine has logged a line; `at_ms` is the last time that is known, in milliseconds since boot.
     fn logged(&mut self, at_ms: u64, entry: &LogEntry) {
         let _ = (at_ms, entry);
@@ -202,6 +207,11 @@ impl Replay {
     pub fn state(&mut self) -> Option<Digest> {
         let id = self.machine();
         Some(sha256(&[&MachineJournals::of(self.kernel()).state(id)?]))
+    }
+
+    /// The last time that the journal says, in milliseconds since boot.
+    pub fn at_ms(&self) -> u64 {
+        self.at_ms
     }
 
     /// How many marks were compared.
@@ -418,7 +428,7 @@ pub fn replay(
                 return Err(ReplayError::OtherMachine);
             }
             if start.package == code.package {
-                current = Some(Replay::new(code, &start, fuel_max)?);
+                watcher.began(current.insert(Replay::new(code, &start, fuel_max)?));
                 replayed.starts += 1;
                 replayed.name = Some(start.name);
             } else {

@@ -47,11 +47,10 @@ pub fn remember(
     from: &mut dyn Read,
     config: &mut dyn FnMut(&[u8]) -> Result<Config, String>,
 ) -> Result<Remembered, ReplayError> {
-    let notes = Notes::default();
-    let replayed = replay(from, &mut Scribe { config, notes: &notes })?;
-    let mut book = notes.book();
-    let machines = book.machines.drain(..).map(|keeping| Arc::new(keeping.history)).collect();
-    Ok(Remembered { replayed, machines, is_cut: book.is_full })
+    let scribe = Scribe::default();
+    let replayed = replay(from, &mut Listener { config, scribe: &scribe })?;
+    let Kept { machines, is_cut } = scribe.take();
+    Ok(Remembered { replayed, machines, is_cut })
 }
 
 /// A moment of a machine's history, between two instructions or where it failed.
@@ -177,59 +176,71 @@ impl History {
     }
 }
 
-/// Listens to a run, and keeps what its machines did.
-struct Scribe<'a> {
+/// Listens to the run of a device.
+struct Listener<'a> {
     config: &'a mut dyn FnMut(&[u8]) -> Result<Config, String>,
-    notes: &'a Notes,
+    scribe: &'a Scribe,
 }
 
-impl Audience for Scribe<'_> {
+impl Audience for Listener<'_> {
     fn config(&mut self, settings: &[u8]) -> Result<Config, String> {
         (self.config)(settings)
     }
 
     fn takes(&mut self, input: u64, at: Instant) {
-        let mut book = self.notes.book();
-        (book.input, book.at) = (input, at);
+        self.scribe.takes(input, at);
     }
 
     fn show(&mut self, at: Instant, notice: &Notice) {
-        let Notice::Log(line) = notice else { return };
-        let mut book = self.notes.book();
-        if book.is_full {
-            return;
+        if let Notice::Log(line) = notice {
+            self.scribe.logs(at, &line.machine, &line.level, &line.message);
         }
-        let input = book.input;
-        // That one wrote it which ran last, if there was one of the name before.
-        let machines = book.machines.iter_mut();
-        let named = machines.filter(|one| one.history.machine == line.machine);
-        let Some(keeping) = named.max_by_key(|one| one.history.leg(usize::MAX).input) else {
-            return;
-        };
-        let (level, message) = (line.level.clone(), line.message.clone());
-        let taken = size_of::<Line>() + level.len() + message.len();
-        let history = &mut keeping.history;
-        if level == FAULT {
-            // The machine may have gone on since, anew.
-            let legs = &history.legs;
-            let of_input = (0..legs.len()).rev().take_while(|leg| legs[*leg].input == input);
-            let mut of_input = of_input.filter(|leg| legs[*leg].trap.is_some());
-            let untold = of_input.find(|leg| legs[*leg].fault.is_none());
-            let leg = untold.unwrap_or(legs.len() - 1);
-            history.legs[leg].fault = Some(message.clone());
-        }
-        history.lines.push(Line { leg: history.legs.len(), at, level, message });
-        book.bytes += taken;
     }
 
     fn profiler(&mut self) -> Option<Box<dyn Profiler>> {
-        Some(Box::new(self.notes.clone()))
+        Some(Box::new(self.scribe.clone()))
     }
 }
 
-/// The histories that are being written. Copies are the same.
+/// Keeps what the machines of a kernel do, as its [`Profiler`]. Copies write the same histories.
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Book>>);
+pub struct Scribe(Arc<Mutex<Book>>);
+
+/// The histories that a [`Scribe`] kept.
+pub struct Kept {
+    /// Each machine's history, of one package each, in the order in which they began.
+    pub machines: Vec<Arc<History>>,
+    /// Whether there was more than could be kept.
+    pub is_cut: bool,
+}
+
+impl Scribe {
+    /// Is told of the input of this number, before it is taken at this time.
+    pub fn takes(&self, input: u64, at: Instant) {
+        let mut book = self.book();
+        (book.input, book.at) = (input, at);
+    }
+
+    /// Is told of a line that a machine wrote to its log, after it ran.
+    pub fn logs(&self, at: Instant, machine: &Name, level: &str, message: &str) {
+        let mut book = self.book();
+        if !book.is_full {
+            book.log(at, machine, level, message);
+        }
+    }
+
+    /// Takes the histories up to now; another one begins with what comes.
+    pub fn take(&self) -> Kept {
+        let Book { machines, is_full, .. } = core::mem::take(&mut *self.book());
+        let machines = machines.into_iter().map(|keeping| Arc::new(keeping.history)).collect();
+        Kept { machines, is_cut: is_full }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        // A thread that panicked has kept whole legs.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[derive(Default)]
 struct Book {
@@ -251,14 +262,7 @@ struct Keeping {
     stride: u64,
 }
 
-impl Notes {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        // A thread that panicked has kept whole legs.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Profiler for Notes {
+impl Profiler for Scribe {
     fn ran(&mut self, told: &Told<'_>) -> bool {
         let mut book = self.book();
         book.is_full |= book.bytes > BYTES_MAX;
@@ -272,6 +276,28 @@ impl Profiler for Notes {
 }
 
 impl Book {
+    fn log(&mut self, at: Instant, machine: &Name, level: &str, message: &str) {
+        let input = self.input;
+        // That one wrote it which ran last, if there was one of the name before.
+        let named = self.machines.iter_mut().filter(|one| one.history.machine == *machine);
+        let Some(keeping) = named.max_by_key(|one| one.history.leg(usize::MAX).input) else {
+            return;
+        };
+        let history = &mut keeping.history;
+        if level == FAULT {
+            // The machine may have gone on since, anew.
+            let legs = &history.legs;
+            let of_input = (0..legs.len()).rev().take_while(|leg| legs[*leg].input == input);
+            let mut of_input = of_input.filter(|leg| legs[*leg].trap.is_some());
+            let untold = of_input.find(|leg| legs[*leg].fault.is_none());
+            let leg = untold.unwrap_or(legs.len() - 1);
+            history.legs[leg].fault = Some(message.to_owned());
+        }
+        let (level, message) = (level.to_owned(), message.to_owned());
+        self.bytes += size_of::<Line>() + level.len() + message.len();
+        history.lines.push(Line { leg: history.legs.len(), at, level, message });
+    }
+
     fn keep(&mut self, told: &Told<'_>) {
         let units = (told.paid + told.after.owed()).saturating_sub(told.before.owed());
         let trap = told.after.failure(told.image);

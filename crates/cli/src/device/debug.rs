@@ -1,40 +1,38 @@
-//! `tenure debug`: steps through what the machines of a recorded device did, forwards and backwards.
+//! `tenure debug`: steps through what the machines of a recorded device did, or one by its journal, forwards and backwards.
 
 mod adapter;
 mod console;
 mod expression;
 mod lines;
+mod opening;
 mod protocol;
 mod session;
 mod view;
 
-use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::json;
 use tenure_protocols::plug_in::Registry;
 use tenure_wire::Name;
 
-use crate::device::process::recorded_config;
-use crate::device::recorded::name_by;
-use crate::make::symbols::Symbols;
 use crate::terminal::output::Output;
 use session::Session;
 
 /// Step through what the machines of a device did, forwards and backwards.
 ///
-/// The run is repeated from a record that `tenure device --record` made. Breakpoints stand at lines and functions, with
-/// conditions; watched memory stops whoever writes it, also backwards; variables are those of the source. Names and
-/// lines come from packages that `tenure build` made, with NAME.debug.wasm beside them. Commands come from the
-/// terminal, from a file or a pipe, or from an editor that speaks the Debug Adapter Protocol.
+/// The run is repeated from a record that `tenure device --record` made, or from the journal of one machine, which
+/// `tenure journal fetch` got. Breakpoints stand at lines and functions, with conditions; watched memory stops whoever
+/// writes it, also backwards; variables are those of the source. Names and lines come from packages that `tenure build`
+/// made, with NAME.debug.wasm beside them; a journal is run from its machine's package. Commands come from the terminal,
+/// from a file or a pipe, or from an editor that speaks the Debug Adapter Protocol.
 ///
 /// Example: tenure debug monday.tape --package thermostat.tenure
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record; an editor may name it instead.
+    /// The record or the journal; an editor may name it instead.
     #[arg(value_name = "FILE", required_unless_present_any = ["dap", "dap_listen"])]
     record: Option<PathBuf>,
     /// A package by which functions, lines and variables are named; may be repeated.
@@ -70,7 +68,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let Arguments { record, packages, machine, commands, dap, dap_listen } = arguments;
     let subject =
         Subject { record: record.clone(), packages: packages.clone(), machine: machine.clone() };
-    let mut open = |subject: &Subject| open(subject, registry);
+    let mut open = |subject: &Subject| opening::open(subject, registry);
     if *dap {
         let (mut input, mut to) = (std::io::stdin().lock(), std::io::stdout().lock());
         return adapter::serve(&mut input, &mut to, &subject, &mut open);
@@ -109,31 +107,4 @@ fn listen(
             output.failure(&error);
         }
     }
-}
-
-/// Repeats the run of a record, and begins a session with its machines.
-fn open(subject: &Subject, registry: Registry) -> anyhow::Result<Session> {
-    let path = subject.record.as_ref().context("no record is named")?;
-    let shown = || path.display().to_string();
-    let file = File::open(path).with_context(shown)?;
-    let mut config =
-        |settings: &[u8]| recorded_config(settings, registry).map_err(|error| format!("{error:#}"));
-    let remembered = tenure_replay::remember(&mut BufReader::new(file), &mut config);
-    let remembered = remembered.with_context(shown)?;
-    let mut machines: Vec<_> =
-        remembered.machines.into_iter().map(|history| (history, None)).collect();
-    name_by(&subject.packages, &mut |path: &Path, package, digest| {
-        let mut is_used = false;
-        for (_, symbols) in machines.iter_mut().filter(|(it, _)| it.package == *digest) {
-            *symbols = Some(Symbols::beside(path, package)?);
-            is_used = true;
-        }
-        Ok(is_used)
-    })?;
-    if let Some(name) = &subject.machine {
-        machines.retain(|(history, _)| history.machine == *name);
-        anyhow::ensure!(!machines.is_empty(), "the record has no machine {name} that ran");
-    }
-    anyhow::ensure!(!machines.is_empty(), "{}: no machine ran", shown());
-    Ok(Session::new(machines, remembered.replayed, remembered.is_cut))
 }

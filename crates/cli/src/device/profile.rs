@@ -1,4 +1,4 @@
-//! `tenure profile`: what the machines of a recorded device spent their fuel on, by function and line.
+//! `tenure profile`: what the machines of a recorded device, or one by its journal, spent their fuel on, by function and line.
 
 mod flame;
 mod spent;
@@ -9,16 +9,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tenure_audit::{Replay, Watcher};
 use tenure_hal::Instant;
-use tenure_kernel::Profiler;
+use tenure_kernel::{MachineRecord, Profiler, fuel_of_turns};
 use tenure_node::{Config, Notice};
 use tenure_protocols::plug_in::Registry;
-use tenure_replay::Audience;
+use tenure_replay::{Audience, Replayed};
+use tenure_vm::Frame;
 use tenure_wire::Name;
 use tenure_wire::printable::printable;
 
 use crate::device::process::recorded_config;
 use crate::device::recorded::{breaks_off_after, name_by};
+use crate::machine::journal;
 use crate::make::symbols::Symbols;
 use crate::terminal::output::Output;
 use flame::Flame;
@@ -26,14 +29,15 @@ use spent::{Ledger, Line, MachineSpent, Share};
 
 /// Show what the machines of a device spent their fuel on, by function and line.
 ///
-/// The run is repeated from a record that `tenure device --record` made. Each unit of fuel is counted: those of a
-/// machine add up to what it paid for, and to what it owed at the end. Names and lines come from packages that
-/// `tenure build` made, with NAME.debug.wasm beside them; without, functions go by their numbers.
+/// The run is repeated from a record that `tenure device --record` made, or from the journal of one machine, which
+/// `tenure journal fetch` got. Each unit of fuel is counted: those of a machine add up to what it paid for, and to what it
+/// owed at the end; a journal doesn't say what turns cost. Names and lines come from packages that `tenure build` made,
+/// with NAME.debug.wasm beside them; without, functions go by their numbers. A journal is run from its machine's package.
 ///
 /// Example: tenure profile monday.tape --package thermostat.tenure --svg monday.svg
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record.
+    /// The record or the journal.
     #[arg(value_name = "FILE")]
     record: PathBuf,
     /// A package by which functions and lines are named; may be repeated.
@@ -55,11 +59,19 @@ pub struct Arguments {
 /// # Errors
 /// The record can't be read, the run differs from it, or a package is none of its machines'.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
-    let path = arguments.record.display().to_string();
-    let file = File::open(&arguments.record).with_context(|| path.clone())?;
+    let shown = || arguments.record.display().to_string();
     let ledger = Ledger::default();
-    let mut audience = Accountant { registry, ledger: &ledger };
-    let replayed = tenure_replay::replay(&mut BufReader::new(file), &mut audience).context(path)?;
+    let broken_off = match journal::is_in(&arguments.record)? {
+        true => {
+            repeat_journal(&arguments.record, &arguments.packages, &ledger).with_context(shown)?;
+            None
+        }
+        false => {
+            let replayed = repeat_record(&arguments.record, registry, &ledger);
+            let replayed = replayed.with_context(shown)?;
+            (!replayed.is_complete).then(|| breaks_off_after(&replayed))
+        }
+    };
     let mut machines = ledger.machines();
     name_all(&mut machines, &arguments.packages)?;
     if let Some(name) = &arguments.machine {
@@ -69,14 +81,47 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     if machines.is_empty() {
         output.line("no machine ran", &json!({ "event": "profile", "units": 0 }));
     }
-    let is_complete = replayed.is_complete;
+    let is_complete = broken_off.is_none();
     machines.iter().for_each(|machine| show(machine, arguments.rows, is_complete, output));
-    if !is_complete && !output.is_json() {
-        output.line(&breaks_off_after(&replayed), &Value::Null);
+    if let Some(words) = broken_off.filter(|_| !output.is_json()) {
+        output.line(&words, &Value::Null);
     }
     match &arguments.svg {
         Some(svg) => draw(&machines, svg, output),
         None => Ok(()),
+    }
+}
+
+/// Repeats the run of a device.
+fn repeat_record(path: &Path, registry: Registry, ledger: &Ledger) -> anyhow::Result<Replayed> {
+    let file = File::open(path)?;
+    let mut audience = Accountant { registry, ledger };
+    Ok(tenure_replay::replay(&mut BufReader::new(file), &mut audience)?)
+}
+
+/// Repeats what a journal says of its machine, as far as it was of these packages.
+fn repeat_journal(path: &Path, packages: &[PathBuf], ledger: &Ledger) -> anyhow::Result<()> {
+    journal::replay_with(path, packages, || JournalAccountant(ledger))
+}
+
+/// Has a journal replayed for the sake of its machine's fuel.
+struct JournalAccountant<'a>(&'a Ledger);
+
+impl Watcher for JournalAccountant<'_> {
+    fn began(&mut self, replay: &mut Replay) {
+        replay.kernel().use_profiler(Box::new(WithoutTurns(self.0.clone())));
+    }
+}
+
+/// Leaves out what turns cost: a replay has other turns than the device had.
+struct WithoutTurns(Ledger);
+
+impl Profiler for WithoutTurns {
+    fn spent(&mut self, machine: &MachineRecord, calls: &[Frame], units: u64) {
+        let turn = if calls.is_empty() { fuel_of_turns(1) } else { 0 };
+        if units > turn {
+            self.0.spent(machine, calls, units - turn);
+        }
     }
 }
 

@@ -2,13 +2,12 @@
 //! differs.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use tenure_hal::Instant;
 use tenure_node::{Config, Notice};
-use tenure_package::Journal;
 use tenure_protocols::plug_in::Registry;
 use tenure_replay::Audience;
 
@@ -43,10 +42,7 @@ pub struct Arguments {
 /// The record can't be read, or the run differs from it.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let path = arguments.record.display().to_string();
-    let file = File::open(&arguments.record).with_context(|| path.clone())?;
-    let mut start = Vec::new();
-    (&file).take(8).read_to_end(&mut start).with_context(|| path.clone())?;
-    if Journal::begins(&start) {
+    if journal::is_in(&arguments.record)? {
         return journal::replay(&arguments.record, arguments.package.as_deref(), output);
     }
     ensure!(arguments.package.is_none(), "{path} is no machine's journal, and needs no --package");

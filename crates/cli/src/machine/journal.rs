@@ -1,5 +1,7 @@
 //! `tenure journal`: what enters a machine, kept on its device, fetched by its tenant, and replayed here.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -194,8 +196,23 @@ fn gather(
     }
 }
 
+/// The words for a journal without a package.
+const NO_PACKAGE: &str =
+    "this is a machine's journal, and is run from the machine's package: add --package PACKAGE";
+
 /// The exit status of a run that isn't as the journal says, and of a bill that isn't as the run says.
 pub const DIFFERS: u8 = 3;
+
+/// Whether a file begins as a journal does.
+///
+/// # Errors
+/// The file can't be read.
+pub fn is_in(path: &Path) -> anyhow::Result<bool> {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
+    read.with_context(|| path.display().to_string())?;
+    Ok(Journal::begins(&start))
+}
 
 /// The journal in a file.
 ///
@@ -212,9 +229,7 @@ pub fn read(path: &Path) -> anyhow::Result<Journal> {
 /// [`Verdict`] if the machine does something else; or the journal or the package can't be used.
 pub fn replay(path: &Path, package: Option<&Path>, output: &Output) -> anyhow::Result<()> {
     let journal = read(path)?;
-    let Some(package_path) = package else {
-        bail!("a machine's journal is replayed with its package: add --package PACKAGE");
-    };
+    let Some(package_path) = package else { bail!(NO_PACKAGE) };
     let bytes = read_package(package_path)?;
     let package = Package::parse(&bytes)?;
     let code = code(package_path, &package)?;
@@ -245,6 +260,26 @@ pub fn replay(path: &Path, package: Option<&Path>, output: &Output) -> anyhow::R
         }
         Err(error) => Err(explained(error, package_path, &package, output)),
     }
+}
+
+/// Replays a journal with each of these packages, as far as its machine was of that one; `watcher` makes a watcher for each.
+///
+/// # Errors
+/// There is no package; a file can't be used; or the machine does something else than its journal says.
+pub fn replay_with<W: Watcher>(
+    path: &Path,
+    packages: &[PathBuf],
+    mut watcher: impl FnMut() -> W,
+) -> anyhow::Result<()> {
+    ensure!(!packages.is_empty(), NO_PACKAGE);
+    let journal = read(path)?;
+    for package_path in packages {
+        let bytes = read_package(package_path)?;
+        let package = Package::parse(&bytes)?;
+        let code = code(package_path, &package)?;
+        tenure_audit::replay(&journal, &code, FUEL_MAX, &mut watcher())?;
+    }
+    Ok(())
 }
 
 /// The code of a package, to be replayed.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::guests::build_own;
 use crate::harness::{Process, User, any_address, finish, on};
+use crate::secrets::tenant_of;
 
 /// A record of a device with a machine that has a fault in `work`, and the machine's package.
 struct Recorded {
@@ -164,6 +165,62 @@ fn a_division_in_c_is_followed_back_to_who_wrote_the_zero() {
     has(38, &["breakpoint 2\n", "worth at "]);
     has(39, &["110\n"]);
     has(40, &["0\n"]);
+}
+
+#[test]
+fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+    build_own("ledger", &folder, "ledger");
+    let package = folder.join("ledger.tenure").into_os_string().into_string().unwrap();
+    let owner = User::new();
+    let device = owner.device("attic", None);
+    let at = ["--device", &device.address];
+    let install = ["install", &package, "--grant", "all", "--journal", "262144"];
+    owner.ok(&[&install[..], &at[..]].concat());
+    owner.call_error(on(&device), &["ledger", "work"]);
+    device.wait_for_log("ledger", "stopped while serving `work`");
+    // Its tenant has neither the device's record nor its keys.
+    let tenant = tenant_of(&package);
+    let key = owner.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_owned();
+    let kept = tenant.path("kept").into_os_string().into_string().unwrap();
+    let fetch = ["journal", "fetch", "ledger", "-o", &kept, "--owner", &key];
+    tenant.ok(&[&fetch[..], &at[..]].concat());
+    assert!(tenant.error(&["debug", &kept]).contains("add --package PACKAGE"));
+
+    let journal = Recorded { record: kept.clone(), package: package.clone() };
+    let said = debugged(
+        &journal,
+        &[
+            "continue",
+            "print divisor",
+            "last-writer divisor",
+            "print number",
+            "faults",
+            "log",
+            "goto end",
+            "continue",
+        ],
+    );
+    let culprit = format!("main.c:{}", line_of("ledger", "main.c", "divisor = number - 2"));
+    for (number, words) in [
+        (0, "divide by zero"),
+        (0, "share at "),
+        (0, "in `work`"),
+        (1, "0\n"),
+        (2, "here 4 (0x4) becomes 0 (0x0)"),
+        (2, &culprit),
+        (3, "2\n"),
+        (4, "divide by zero"),
+        (5, "booked, anna has 110"),
+        (7, "the journal ends here"),
+    ] {
+        assert!(said[number].contains(words), "{number}, {words}: {said:#?}");
+    }
+
+    let units = |command: &[&str], name: &str| tenant.json(command)[name].as_u64().unwrap();
+    let spent = units(&["profile", &kept, "--package", &package], "units");
+    assert!(spent > 0);
+    assert_eq!(spent, units(&["replay", &kept, "--package", &package], "fuel"));
 }
 
 #[test]

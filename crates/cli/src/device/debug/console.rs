@@ -329,7 +329,7 @@ impl Console {
 
     pub(super) fn edge(&self, way: Way) -> &'static str {
         match way {
-            Way::Forwards => self.session.end_of_record(),
+            Way::Forwards => self.session.end,
             Way::Backwards => "the machine's history begins here",
         }
     }

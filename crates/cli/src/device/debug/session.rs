@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tenure_replay::{History, Position, Replayed, Stopped, Walk};
+use tenure_replay::{History, Position, Stopped, Walk};
 use tenure_vm::FunctionIndex;
 
 use super::expression::{self, Expression, ExpressionError, Scope, Worth};
@@ -24,10 +24,8 @@ pub(super) struct Session {
     pub(super) machines: Vec<Debuggee>,
     pub(super) breakpoints: Vec<Breakpoint>,
     pub(super) watches: Vec<Watch>,
-    /// The run that was repeated.
-    pub(super) replayed: Replayed,
-    /// Whether the record has more than is kept.
-    pub(super) is_cut: bool,
+    /// The words that say where the run ends.
+    pub(super) end: &'static str,
     last_number: u32,
 }
 
@@ -113,12 +111,8 @@ pub(super) enum Reason {
 }
 
 impl Session {
-    /// A session with these machines; of each its name, and the symbols of its package if they are known.
-    pub(super) fn new(
-        machines: Vec<(Arc<History>, Option<Symbols>)>,
-        replayed: Replayed,
-        is_cut: bool,
-    ) -> Self {
+    /// A session with these machines, each with the symbols of its package if they are known; `end` says where the run ends.
+    pub(super) fn new(machines: Vec<(Arc<History>, Option<Symbols>)>, end: &'static str) -> Self {
         let machines = machines.into_iter().map(|(history, symbols)| {
             let lines = symbols.as_ref().map(|symbols| Lines::of(&history.image(), symbols));
             let lines = lines.unwrap_or_default();
@@ -129,18 +123,8 @@ impl Session {
             machines: machines.collect(),
             breakpoints: Vec::new(),
             watches: Vec::new(),
-            replayed,
-            is_cut,
+            end,
             last_number: 0,
-        }
-    }
-
-    /// The words that say where the record ends.
-    pub(super) fn end_of_record(&self) -> &'static str {
-        match (self.is_cut, self.replayed.is_complete) {
-            (true, _) => "the record goes on, but there is more in it than can be kept",
-            (false, true) => "the record ends here",
-            (false, false) => "the record breaks off here, as the device was killed or still runs",
         }
     }
 
