@@ -133,9 +133,22 @@ pub(crate) fn take_up<F: Flash>(services: &mut Services<F>) {
     let machines = services.kernel.machines().map(|info| info.id);
     for id in machines.collect::<Vec<_>>() {
         let stored = services.kernel.store().get(SEALED_TREE, &book_path(&id)).ok().flatten();
-        if let Some(book) = stored.and_then(|value| Book::from_bytes(&value.bytes)) {
+        if let Some(mut book) = stored.and_then(|value| Book::from_bytes(&value.bytes)) {
+            drop_broken(services, &id, &mut book);
             services.journals.books.insert(id, Box::new(book));
         }
+    }
+}
+
+/// Drops the oldest pages of a journal if the power was cut while the ring dropped them: the first one goes first.
+fn drop_broken<F: Flash>(services: &mut Services<F>, id: &MachineId, book: &mut Book) {
+    while let Some(oldest) = book.pages.first().copied() {
+        let kept = page(services, id, book.oldest());
+        if kept.is_some_and(|(_, bytes)| bytes.len() == oldest.bytes as usize) {
+            break;
+        }
+        let count = book.oldest_stretch().unwrap_or(book.pages.len());
+        drop_oldest(services, id, book, count);
     }
 }
 
@@ -378,10 +391,7 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
     }
     while book.bytes() > u64::from(book.bytes_max) || book.pages.len() > PAGES_MAX {
         let Some(count) = book.oldest_stretch() else { break };
-        for number in (book.oldest()..).take(count) {
-            let _ = services.kernel.store().delete(SEALED_TREE, &page_path(&id, number));
-        }
-        book.pages.drain(..count);
+        drop_oldest(services, &id, &mut book, count);
     }
     if book.last_stretch_bytes() > u64::from(book.bytes_max) / 2
         || book.pages.len() > PAGES_MAX / 2
@@ -392,6 +402,19 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
     // If the store has no room for it now, the next page writes it.
     let _ = keep_book(services, &id, &book);
     services.journals.books.insert(id, book);
+}
+
+/// Drops that many of a journal's oldest pages, the first one first.
+fn drop_oldest<F: Flash>(
+    services: &mut Services<F>,
+    id: &MachineId,
+    book: &mut Book,
+    count: usize,
+) {
+    for number in (book.oldest()..).take(count) {
+        let _ = services.kernel.store().delete(SEALED_TREE, &page_path(id, number));
+    }
+    book.pages.drain(..count);
 }
 
 /// Ends a journal until the next checkpoint, and says so in the machine's log.

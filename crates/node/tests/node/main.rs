@@ -10,6 +10,8 @@ mod house;
 #[cfg(feature = "hub-addresses")]
 mod hub_addresses;
 mod hubs;
+#[cfg(feature = "journals")]
+mod journals;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod leases;

@@ -1,0 +1,126 @@
+//! A machine's journal in flash: a ring that its tenant fetches whole, whatever happens to the device's power.
+
+use std::time::Duration;
+
+use tenure_crypto::StaticSecret;
+use tenure_hal::Instant;
+use tenure_hal::simulated::Sequence;
+use tenure_package::{Journal, JournalPlace, JournalQuery, JournalRequest, SealedPiece};
+use tenure_wire::PublicKey;
+use tenure_wire::control::{Answer, Function, JournalKeep, decode_answer};
+
+use crate::leases::{Lease, anybody};
+use crate::snapshots::ask;
+use crate::terms::KEEPER;
+use crate::world::World;
+
+/// The size of the ring: so small that a few dozen calls drop its oldest pages.
+const RING_BYTES: u32 = 8 * 1024;
+
+/// A device whose machine `keeper` keeps a journal.
+fn world() -> (World, PublicKey) {
+    let mut world = World::new(|_| {});
+    let key = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
+    let keep = JournalKeep { machine: "keeper".parse().unwrap(), bytes: RING_BYTES };
+    ask::<()>(&mut world, Function::journal_keep.name(), &keep).unwrap();
+    (world, key)
+}
+
+/// Has the machine asked a few times, so that its pages grow.
+fn use_it(world: &mut World, key: &PublicKey, times: usize) {
+    for _ in 0..times {
+        let _ = world.call(0, key, "kept", Some(&[7; 200]));
+    }
+}
+
+/// The journal as its tenant gets it.
+fn fetch(world: &mut World) -> Answer<Journal> {
+    let tenant = Lease::of("keeper", KEEPER, anybody()).tenant;
+    let secret = StaticSecret::generate(&mut Sequence(5)).unwrap();
+    let query = JournalQuery {
+        device: world.node.device_key(),
+        machine: "keeper".parse().unwrap(),
+        key: secret.public_key(),
+    };
+    let signed = query.sign(&tenant).unwrap();
+    let device = world.node.device_machine();
+    let (mut journal, mut from) = (None, JournalPlace { page: 0, offset: 0 });
+    loop {
+        let request = JournalRequest { query: signed.clone(), from }.to_bytes().unwrap();
+        let answer = world.call(0, &device, Function::journal.name(), Some(&request));
+        let sealed: Vec<u8> = decode_answer::<Vec<u8>>(&answer.unwrap().unwrap())?;
+        let sealed: SealedPiece = postcard::from_bytes(&sealed).unwrap();
+        let piece = sealed.open((&query, &tenant.verifying_key()), from, &secret).unwrap();
+        let kept = journal.get_or_insert_with(|| Journal {
+            device: query.device,
+            machine: piece.machine,
+            previous: piece.previous,
+            pages: Vec::new(),
+            head: Vec::new(),
+        });
+        if from.offset == 0 {
+            kept.pages.push(Vec::new());
+        }
+        let page = kept.pages.last_mut().unwrap();
+        page.extend(piece.bytes);
+        from = match page.len() < piece.page_bytes as usize {
+            true => JournalPlace { page: piece.page, offset: page.len() as u32 },
+            false => JournalPlace { page: piece.page + 1, offset: 0 },
+        };
+        if from.offset == 0 && from.page == piece.pages {
+            kept.head = piece.head;
+            return Ok(journal.unwrap());
+        }
+    }
+}
+
+/// What is fetched is chained, signed and begins with the machine's state.
+fn check(journal: &Journal) {
+    let journal = Journal::parse(&journal.to_bytes().unwrap()).unwrap();
+    let pages = journal.pages().unwrap();
+    assert!(pages[0].start.is_some());
+    let bytes: usize = journal.pages.iter().map(Vec::len).sum();
+    assert!(bytes <= RING_BYTES as usize + 2048, "{bytes}");
+}
+
+#[test]
+fn journal_is_fetched_whole_after_its_ring_has_dropped_pages() {
+    let (mut world, key) = world();
+    let mut first = Vec::new();
+    for _ in 0..8 {
+        use_it(&mut world, &key, 10);
+        let journal = fetch(&mut world).unwrap();
+        check(&journal);
+        first.push(journal.pages().unwrap()[0].number);
+    }
+    assert!(first.windows(2).all(|pair| pair[0] <= pair[1]) && first[7] > 8, "{first:?}");
+    let mut world = world.off_for(Duration::from_secs(5));
+    use_it(&mut world, &key, 3);
+    check(&fetch(&mut world).unwrap());
+}
+
+#[test]
+fn journal_is_fetched_whole_after_a_power_cut_at_any_write() {
+    let mut cuts = 0;
+    for cut in (0..).step_by(3) {
+        let (mut world, key) = world();
+        use_it(&mut world, &key, 40);
+        world.fuse.set(Some(cut));
+        let from: Instant = world.now;
+        for _ in 0..30 {
+            world.start_call(0, &key, "kept", Some(&[7; 200]), Duration::from_secs(2));
+            world.pass(Duration::from_millis(50));
+        }
+        let was_cut = world.fuse.get() == Some(0);
+        let until = from + Duration::from_secs(10);
+        let mut world = world.off_until(until.max(world.now), Instant::BOOT);
+        world.pass(Duration::from_secs(1));
+        use_it(&mut world, &key, 2);
+        check(&fetch(&mut world).unwrap_or_else(|error| panic!("cut {cut}: {error:?}")));
+        cuts += 1;
+        if !was_cut {
+            break;
+        }
+    }
+    assert!(cuts > 20, "{cuts}: the ring turned over within the calls");
+}
