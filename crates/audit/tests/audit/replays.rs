@@ -6,6 +6,7 @@ use std::time::Duration;
 use tenure_audit::{Journal, JournalError, ReplayError, Replayed, Watcher, audit, replay};
 use tenure_hal::simulated::Random;
 use tenure_journal::{Page, Record};
+use tenure_kernel::MachineJournals;
 use tenure_kernel::{Difference, LogEntry};
 use tenure_store::ValueKind;
 use tenure_wire::Budget;
@@ -140,7 +141,7 @@ fn lived(seed: u64, slice_fuel: u64) -> Device {
             2 => {
                 let _ = device.kernel.tenancy(device.now).restart(&name);
             }
-            3 => device.kernel.renew_journal(id),
+            3 => MachineJournals::of(&mut device.kernel).renew(id),
             4 => {
                 let _ = device.kernel.suspend_all();
             }
