@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 /// The longest steps in which memory grows, in bytes. Doubling on, as [`Vec`] does, would take a small heap's largest pieces.
-const STEP_BYTES: usize = 256;
+pub(crate) const STEP_BYTES: usize = 256;
 /// The shortest ones.
 const STEP_BYTES_MIN: usize = 8;
 

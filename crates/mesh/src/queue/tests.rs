@@ -4,6 +4,7 @@ use alloc::vec;
 
 use super::*;
 use crate::ProtocolNumber;
+use crate::room::STEP_BYTES;
 
 const ENVELOPE: Envelope =
     Envelope { to: ProtocolNumber(1), event: Event::Notification { number: 1 } };
