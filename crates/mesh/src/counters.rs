@@ -33,7 +33,7 @@ pub struct Counters {
     pub timers_lost: u64,
     /// Notifications that didn't fit their queue.
     pub notifications_lost: u64,
-    /// Messages that came and didn't fit their queue.
+    /// Messages that came and didn't fit their queue, and frames that the heap had no room for.
     pub messages_lost: u64,
     /// Requests and answers that didn't fit their queues.
     pub requests_lost: u64,
@@ -57,6 +57,7 @@ impl Counters {
             Rejected::Replayed => &mut self.replayed,
             Rejected::Unproven => &mut self.unproven,
             Rejected::Plain => &mut self.plain_frames,
+            Rejected::NoRoom => &mut self.messages_lost,
             Rejected::Version | Rejected::Own | Rejected::NotForUs => &mut self.foreign,
         } += 1;
     }

@@ -79,7 +79,7 @@ pub struct Received<'a> {
 pub enum SendError {
     /// The protocol's mistake: it is longer than a frame.
     TooLong,
-    /// Too much waits to be sent.
+    /// Too much waits to be sent, or the heap has no room.
     Full,
 }
 
@@ -90,6 +90,8 @@ pub enum Rejected {
     Malformed,
     /// It is of another version.
     Version,
+    /// The heap has no room for it.
+    NoRoom,
     /// It is this node's own.
     Own,
     /// It is for another node.

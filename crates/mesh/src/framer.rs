@@ -37,6 +37,7 @@ use crate::frame::{
     FrameError, HEADER_BYTES_MAX, Header, INTRODUCTION_BYTES, Introduction, RECORD_BYTES_MAX,
     emit_record, record_bytes, split_introductions, split_record,
 };
+use crate::room::{append, make_room};
 use crate::seal::{FrameNumber, Salt, Seal};
 use crate::{NodeId, Random};
 
@@ -402,6 +403,8 @@ impl<S: Seal> Framer<S> {
             frame.push(introductions.len() as u8);
             introductions.iter().for_each(|introduction| introduction.emit(frame));
         }
+        // With what the seal appends: memory that doubles would take a small heap's largest pieces.
+        frame.reserve_exact(records.len() + Self::overhead_bytes());
         frame.extend_from_slice(records);
         if S::SEALS {
             self.seal.seal(&number, header_bytes, frame);
@@ -479,6 +482,12 @@ impl<S: Seal> Dispatcher for Framer<S> {
             self.gathered.len() - 1
         });
         let gathered = &mut self.gathered[at];
+        if !make_room(&mut gathered.records, bytes) {
+            if gathered.records.is_empty() {
+                self.gathered.swap_remove(at);
+            }
+            return Err(SendError::Full);
+        }
         gathered.due = gathered.due.min(now + patience);
         emit_record(protocol, message, &mut gathered.records);
         self.waiting_bytes += bytes;
@@ -507,7 +516,9 @@ impl<S: Seal> Dispatcher for Framer<S> {
         let (header_part, rest) = frame.split_at(header_bytes);
         let length = if S::SEALS {
             self.opened.clear();
-            self.opened.extend_from_slice(rest);
+            if !append(&mut self.opened, rest) {
+                return Err(Rejected::NoRoom);
+            }
             let opened = self.seal.open(&number, header_part, &mut self.opened);
             opened.ok_or(Rejected::Forged)?.len()
         } else {
