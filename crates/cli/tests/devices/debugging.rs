@@ -173,8 +173,9 @@ fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
     build_own("ledger", &folder, "ledger");
     let package = folder.join("ledger.tenure").into_os_string().into_string().unwrap();
     let owner = User::new();
-    let device = owner.device("attic", None);
-    let at = ["--device", &device.address];
+    let mut device = owner.device("attic", None);
+    let address = device.address.clone();
+    let at = ["--device", &address];
     let install = ["install", &package, "--grant", "all", "--journal", "262144"];
     owner.ok(&[&install[..], &at[..]].concat());
     owner.call_error(on(&device), &["ledger", "work"]);
