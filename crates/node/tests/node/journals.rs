@@ -113,9 +113,15 @@ fn journal_is_fetched_whole_after_a_power_cut_at_any_write() {
         let until = world.now + Duration::from_secs(5);
         let mut world = world.off_until(until, Instant::BOOT);
         world.pass(Duration::from_secs(1));
+        // Before the machine runs again, and after.
+        let fetched = |world: &mut World| {
+            let journal = fetch(world).unwrap_or_else(|error| panic!("cut {cut}: {error:?}"));
+            check(&journal);
+            journal
+        };
+        fetched(&mut world);
         use_it(&mut world, &key, 2);
-        let journal = fetch(&mut world).unwrap_or_else(|error| panic!("cut {cut}: {error:?}"));
-        check(&journal);
+        let journal = fetched(&mut world);
         if !was_cut {
             let first = journal.pages().unwrap()[0].number;
             assert!(cut > 60 && first > 8, "{cut}, {first}: the ring turned over within the calls");
