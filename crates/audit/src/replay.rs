@@ -38,6 +38,8 @@ const SECTORS_BESIDE: u32 = 64;
 pub struct Code<'a> {
     /// The package's digest.
     pub package: Digest,
+    /// Its version.
+    pub version: Version,
     /// Its wasm.
     pub wasm: &'a [u8],
     /// The functions that others may call.
@@ -57,6 +59,7 @@ impl<'a> Code<'a> {
         });
         Some(Self {
             package: package.digest(),
+            version: package.manifest().version,
             wasm: package.code(CodeKind::WebAssembly)?,
             exports: package.manifest().exports.clone(),
             tree: entries.collect(),
@@ -330,7 +333,7 @@ fn record_of(code: &Code<'_>, start: &Start, image: Extent, base: Option<Extent>
         salt: [0; 16],
         package: code.package,
         package_name: start.name.clone(),
-        package_version: Version { major: 0, minor: 0, patch: 0 },
+        package_version: code.version,
         tenant: VerifyingKey([0; 32]),
         exports: code.exports.clone(),
         timers: Vec::new(),

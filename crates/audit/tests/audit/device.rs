@@ -20,7 +20,7 @@ use tenure_wire::capability::PeerPattern;
 use tenure_wire::usage::Usage;
 use tenure_wire::{
     Audience, Budget, Capabilities, CodeKind, Digest, LogLevel, MachineId, PublicKey, Share, Term,
-    Topic, TopicPattern, VerifyingKey,
+    Topic, TopicPattern, VerifyingKey, Version,
 };
 
 const STORE: FlashGeometry =
@@ -89,6 +89,7 @@ fn id_of(key: &PublicKey) -> MachineId {
 pub(crate) fn code_of(wasm: &[u8]) -> Code<'_> {
     Code {
         package: sha256(&[wasm]),
+        version: Version { major: 1, minor: 0, patch: 0 },
         wasm,
         exports: Vec::new(),
         tree: Vec::new(),
@@ -152,7 +153,7 @@ impl Device {
             salt: [0; 16],
             package,
             package_name: name.parse().unwrap(),
-            package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
+            package_version: Version { major: 1, minor: 0, patch: 0 },
             tenant: VerifyingKey([1; 32]),
             exports,
             timers: Vec::new(),

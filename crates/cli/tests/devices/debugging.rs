@@ -193,11 +193,11 @@ fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
         &journal,
         &[
             "continue",
+            "log",
             "print divisor",
             "last-writer divisor",
             "print number",
             "faults",
-            "log",
             "goto end",
             "continue",
         ],
@@ -206,13 +206,14 @@ fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
     for (number, words) in [
         (0, "divide by zero"),
         (0, "share at "),
+        (0, "ledger 0.1.0 at "),
         (0, "in `work`"),
-        (1, "0\n"),
-        (2, "here 4 (0x4) becomes 0 (0x0)"),
-        (2, &culprit),
-        (3, "2\n"),
-        (4, "divide by zero"),
-        (5, "booked, anna has 110"),
+        (1, "booked, anna has 110"),
+        (2, "0\n"),
+        (3, "here 4 (0x4) becomes 0 (0x0)"),
+        (3, &culprit),
+        (4, "2\n"),
+        (5, "divide by zero"),
         (7, "the journal ends here"),
     ] {
         assert!(said[number].contains(words), "{number}, {words}: {said:#?}");
