@@ -130,11 +130,11 @@ fn written(device: &mut Device) -> Written {
     let journal = device.finish();
     let pages = || journal.pages.iter().map(|bytes| (bytes, Page::parse(bytes).unwrap()));
     let bytes = pages().filter(|(_, page)| page.start.is_none()).map(|(bytes, _)| bytes.len());
-    let turns = pages().filter_map(|(_, page)| match page.records.last() {
+    let mut turns = pages().filter_map(|(_, page)| match page.records.last() {
         Some(Record::Mark(mark)) => Some(mark.turns),
         _ => None,
     });
-    Written { bytes: bytes.sum(), turns: turns.last().unwrap_or(0) }
+    Written { bytes: bytes.sum(), turns: turns.next_back().unwrap_or(0) }
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
