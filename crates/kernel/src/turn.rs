@@ -382,7 +382,10 @@ impl<'a, 'w, F: Flash> Turn<'a, 'w, F> {
         #[cfg(feature = "profile")]
         self.parts.profile_call(&self.machine, &self.program, price);
         match verdict {
-            Verdict::Continue(results) => self.go_on_with(&results).or(took.then_some(End::Slice)),
+            Verdict::Continue(results) => match self.go_on_with(&results) {
+                None if took => Some(End::Slice),
+                end => end,
+            },
             Verdict::Send(results, id) => {
                 Some(self.go_on_with(&results).unwrap_or(End::Called(id)))
             }

@@ -7,12 +7,10 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 
-use crate::event::{
-    Destination, Message, Notification, ProtocolNumber, Request, Timer, try_encode,
-};
+use crate::event::{Destination, Message, Notification, ProtocolNumber, Request, Timer, write};
 use crate::interception::Passage;
 use crate::links::{Asks, Sends, Sets, Tells};
-use crate::room::append;
+use crate::room::Growing;
 use crate::{NodeId, Random};
 
 /// The steps in which room for orders grows.
@@ -95,11 +93,12 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sends<M>,
     {
-        let Outgoing { to, patience, body } = outgoing;
         let bytes = self.surroundings.commands.write(|bytes| {
-            append(bytes, &[M::KIND]) && try_encode(message, bytes) && append(bytes, body)
+            bytes.append(&[M::KIND]);
+            write(message, bytes);
+            bytes.append(outgoing.body);
         });
-        self.command(bytes.map(|bytes| Action::Send { to, patience, bytes }));
+        self.command(Action::Send { to: outgoing.to, patience: outgoing.patience, bytes });
     }
 
     /// Lets `timer` go off once, `after` from now.
@@ -108,8 +107,8 @@ impl<'a, P> Context<'a, P> {
         P: Sets<T>,
     {
         let at = self.surroundings.now + after;
-        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
-        self.set(T::KIND, at, None, bytes);
+        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
+        self.command(Action::SetTimer { kind: T::KIND, at, period: None, bytes });
     }
 
     /// Lets `timer` go off once, `span` from now or up to a quarter sooner or later, so that nodes don't
@@ -129,8 +128,8 @@ impl<'a, P> Context<'a, P> {
     {
         let period = period.max(Duration::from_micros(1));
         let at = self.surroundings.now + period;
-        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
-        self.set(T::KIND, at, Some(period), bytes);
+        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
+        self.command(Action::SetTimer { kind: T::KIND, at, period: Some(period), bytes });
     }
 
     /// Forgets `timer`.
@@ -138,8 +137,8 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sets<T>,
     {
-        let bytes = self.surroundings.commands.write(|bytes| try_encode(timer, bytes));
-        self.command(bytes.map(|bytes| Action::CancelTimer { kind: T::KIND, bytes }));
+        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
+        self.command(Action::CancelTimer { kind: T::KIND, bytes });
     }
 
     /// Asks whichever protocol serves `request`; the answer comes to [`crate::Awaits`].
@@ -147,32 +146,29 @@ impl<'a, P> Context<'a, P> {
     where
         P: Asks<R>,
     {
-        let bytes = self
-            .surroundings
-            .commands
-            .write(|bytes| try_encode(request, bytes) && append(bytes, body));
-        self.command(bytes.map(|bytes| Action::Request {
-            number: R::NUMBER,
-            head_bytes: (bytes.len() - body.len()) as u16,
-            bytes,
-        }));
+        let head = self.surroundings.commands.write(|bytes| write(request, bytes));
+        let rest = self.surroundings.commands.write(|bytes| bytes.append(body));
+        let (head_bytes, bytes) = ((head.end - head.start) as u16, head.start..rest.end);
+        self.command(Action::Request { number: R::NUMBER, head_bytes, bytes });
     }
 
     /// Answers a request that was kept: see [`crate::Question::keep`].
     pub fn answer<R: Request>(&mut self, asker: &Asker<R>, reply: &R::Reply) {
-        self.answer_bytes(asker.route, &asker.request, |bytes| try_encode(reply, bytes));
+        self.answer_bytes(asker.route, &asker.request, |bytes| write(reply, bytes));
     }
 
     pub(crate) fn answer_bytes(
         &mut self,
         route: ReplyRoute,
         request: &[u8],
-        reply: impl FnOnce(&mut Vec<u8>) -> bool,
+        reply: impl FnOnce(&mut Growing),
     ) {
         let request_bytes = request.len() as u16;
-        let bytes =
-            self.surroundings.commands.write(|bytes| append(bytes, request) && reply(bytes));
-        self.command(bytes.map(|bytes| Action::Reply { route, request_bytes, bytes }));
+        let bytes = self.surroundings.commands.write(|bytes| {
+            bytes.append(request);
+            reply(bytes);
+        });
+        self.command(Action::Reply { route, request_bytes, bytes });
     }
 
     /// Tells every protocol of the node that wants to hear it.
@@ -180,28 +176,22 @@ impl<'a, P> Context<'a, P> {
     where
         P: Tells<N>,
     {
-        let bytes = self
-            .surroundings
-            .commands
-            .write(|bytes| try_encode(notification, bytes) && append(bytes, body));
-        self.command(bytes.map(|bytes| Action::Notify { number: N::NUMBER, bytes }));
+        let bytes = self.surroundings.commands.write(|bytes| {
+            write(notification, bytes);
+            bytes.append(body);
+        });
+        self.command(Action::Notify { number: N::NUMBER, bytes });
     }
 
     /// Lets go on what an interceptor took before: from where it was taken, with `message` now.
     pub fn resume(&mut self, passage: Passage, message: &[u8]) {
-        let bytes = self.surroundings.commands.write(|bytes| append(bytes, message));
-        self.command(bytes.map(|bytes| Action::Resume { passage, bytes }));
+        let bytes = self.surroundings.commands.write(|bytes| bytes.append(message));
+        self.command(Action::Resume { passage, bytes });
     }
 
-    fn set(&mut self, kind: u8, at: Instant, period: Option<Duration>, bytes: Option<Range<u32>>) {
-        self.command(bytes.map(|bytes| Action::SetTimer { kind, at, period, bytes }));
-    }
-
-    /// Has `action` done; `None` is one that the heap has no room for.
-    fn command(&mut self, action: Option<Action>) {
+    fn command(&mut self, action: Action) {
         let (by, incarnation) = self.surroundings.running;
-        let command = action.map(|action| Command { by, incarnation, action });
-        self.surroundings.commands.add(command);
+        self.surroundings.commands.add(Command { by, incarnation, action });
     }
 }
 
@@ -233,7 +223,7 @@ pub(crate) struct ReplyRoute {
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub(crate) entries: Vec<Command>,
-    bytes: Vec<u8>,
+    bytes: Growing,
     /// How many were lost.
     lost: u64,
 }
@@ -273,24 +263,24 @@ impl Action {
 }
 
 impl Commands {
-    /// Runs `fill`, and gives the range of what it appended; `None` if it found no room.
-    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<Range<u32>> {
-        let start = self.bytes.len();
-        let is_whole = fill(&mut self.bytes);
-        if !is_whole {
-            self.bytes.truncate(start);
-        }
-        is_whole.then_some(start as u32..self.bytes.len() as u32)
+    /// Runs `fill`, and gives the range of what it appended.
+    fn write(&mut self, fill: impl FnOnce(&mut Growing)) -> Range<u32> {
+        let start = self.bytes.bytes.len() as u32;
+        fill(&mut self.bytes);
+        start..self.bytes.bytes.len() as u32
     }
 
-    /// Adds an order, if there is one and the heap has room for it.
-    fn add(&mut self, command: Option<Command>) {
+    /// Adds an order whose bytes were written, if the heap has had room for them and has some for it.
+    #[inline(never)]
+    fn add(&mut self, command: Command) {
         let spare = self.entries.capacity() - self.entries.len();
         let has_room = spare > 0 || self.entries.try_reserve_exact(ENTRIES_STEP).is_ok();
-        match command {
-            Some(command) if has_room => self.entries.push(command),
-            _ => self.lost += 1,
+        if self.bytes.is_cut || !has_room {
+            self.bytes.truncate(command.action.range().start as usize);
+            self.lost += 1;
+            return;
         }
+        self.entries.push(command);
     }
 
     /// How many orders were lost since this was last asked.
@@ -300,12 +290,12 @@ impl Commands {
 
     /// The bytes of a command.
     pub(crate) fn bytes(&self, range: &Range<u32>) -> &[u8] {
-        &self.bytes[range.start as usize..range.end as usize]
+        &self.bytes.bytes[range.start as usize..range.end as usize]
     }
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.bytes.truncate(0);
+        self.bytes.bytes.shrink_to(KEPT_BYTES_MAX);
     }
 }

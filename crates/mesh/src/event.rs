@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::NodeId;
-use crate::room::append;
+use crate::room::Growing;
 
 #[cfg(test)]
 mod tests;
@@ -129,14 +129,17 @@ pub enum Event {
 
 /// Appends the encoding of `head` to `bytes`: for what travels in another message's body.
 pub fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
-    assert!(try_encode(head, bytes), "the heap has room for an event's head");
+    let mut growing = Growing { bytes: core::mem::take(bytes), is_cut: false };
+    write(head, &mut growing);
+    assert!(!growing.is_cut, "the heap has room for an event's head");
+    *bytes = growing.bytes;
 }
 
-/// As [`encode`]; `false` if the heap has no room, and `bytes` end anywhere then.
-#[must_use]
-pub(crate) fn try_encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) -> bool {
-    // Postcard fails for full buffers, and for sequences of unknown length, which no event has.
-    postcard::serialize_with_flavor(head, Appending(bytes)).is_ok()
+/// Appends the encoding of `head` as far as there is room for it.
+pub(crate) fn write<T: Serialize>(head: &T, to: &mut Growing) {
+    // Postcard fails for sequences of unknown length and for full buffers; this has neither.
+    let encoded = postcard::serialize_with_flavor(head, Appending(to));
+    debug_assert!(encoded.is_ok(), "an event's type has an encoding");
 }
 
 /// The head in front of `bytes`, and what follows it. A list in it takes memory as its items are read,
@@ -179,7 +182,7 @@ impl<'de> de_flavors::Flavor<'de> for Remaining<'de> {
     }
 }
 
-struct Appending<'a>(&'a mut Vec<u8>);
+struct Appending<'a>(&'a mut Growing);
 
 impl Flavor for Appending<'_> {
     type Output = ();
@@ -189,10 +192,8 @@ impl Flavor for Appending<'_> {
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        match append(self.0, bytes) {
-            true => Ok(()),
-            false => Err(postcard::Error::SerializeBufferFull),
-        }
+        self.0.append(bytes);
+        Ok(())
     }
 
     fn finalize(self) -> postcard::Result<()> {

@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use crate::NodeId;
 use crate::context::{Asker, Context, ReplyRoute};
 use crate::event::{
-    Envelope, Event, Message, Notification, ProtocolNumber, Request, Timer, decode, try_encode,
+    Envelope, Event, Message, Notification, ProtocolNumber, Request, Timer, decode, write,
 };
 use crate::interception::{Passage, Verdict};
 
@@ -273,7 +273,7 @@ fn request<P: Serves<R>, R: Request>(
     let route = ReplyRoute { to: asker, incarnation, number };
     let question = Question { body, from: asker, route, head, answers: PhantomData };
     if let Some(reply) = protocol.serve(request, &question, context) {
-        context.answer_bytes(route, head, |bytes| try_encode(&reply, bytes));
+        context.answer_bytes(route, head, |bytes| write(&reply, bytes));
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ pub(crate) fn make_room(bytes: &mut Vec<u8>, more: usize) -> bool {
 /// Appends `more` to `bytes`; `false` if the heap has no room, and nothing was appended then. What is short stays so:
 /// its memory doubles up to the longest step.
 #[must_use]
+#[inline(never)]
 pub(crate) fn append(bytes: &mut Vec<u8>, more: &[u8]) -> bool {
     let step = bytes.capacity().clamp(STEP_BYTES_MIN, STEP_BYTES);
     let has_room = grow(bytes, more.len(), step);
@@ -22,6 +23,25 @@ pub(crate) fn append(bytes: &mut Vec<u8>, more: &[u8]) -> bool {
         bytes.extend_from_slice(more);
     }
     has_room
+}
+
+/// Bytes to which is appended what the heap has room for. Once it had none, nothing is, and whoever appends asks at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_cut: bool,
+}
+
+impl Growing {
+    pub(crate) fn append(&mut self, more: &[u8]) {
+        self.is_cut = self.is_cut || !append(&mut self.bytes, more);
+    }
+
+    /// Goes back to so many bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        self.is_cut = false;
+    }
 }
 
 fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
