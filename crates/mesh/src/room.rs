@@ -15,7 +15,6 @@ pub(crate) fn make_room(bytes: &mut Vec<u8>, more: usize) -> bool {
 /// Appends `more` to `bytes`; `false` if the heap has no room, and nothing was appended then. What is short stays so:
 /// its memory doubles up to the longest step.
 #[must_use]
-#[inline(never)]
 pub(crate) fn append(bytes: &mut Vec<u8>, more: &[u8]) -> bool {
     let step = bytes.capacity().clamp(STEP_BYTES_MIN, STEP_BYTES);
     let has_room = grow(bytes, more.len(), step);
@@ -23,6 +22,16 @@ pub(crate) fn append(bytes: &mut Vec<u8>, more: &[u8]) -> bool {
         bytes.extend_from_slice(more);
     }
     has_room
+}
+
+/// Makes room for `more` bytes, by a step or by what is missing, whichever is longer.
+#[inline(never)]
+fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
+    let spare = bytes.capacity() - bytes.len();
+    spare >= more
+        || [spare + step, more]
+            .into_iter()
+            .any(|room| room >= more && bytes.try_reserve_exact(room).is_ok())
 }
 
 /// Bytes to which is appended what the heap has room for. Once it had none, nothing is, and whoever appends asks at the end.
@@ -33,6 +42,7 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
+    #[inline(never)]
     pub(crate) fn append(&mut self, more: &[u8]) {
         self.is_cut = self.is_cut || !append(&mut self.bytes, more);
     }
@@ -42,13 +52,6 @@ impl Growing {
         self.bytes.truncate(length);
         self.is_cut = false;
     }
-}
-
-fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
-    let spare = bytes.capacity() - bytes.len();
-    let missing = more.saturating_sub(spare);
-    let wanted = spare.saturating_add(missing.checked_next_multiple_of(step).unwrap_or(missing));
-    missing == 0 || bytes.try_reserve_exact(wanted).is_ok() || bytes.try_reserve_exact(more).is_ok()
 }
 
 #[cfg(test)]
@@ -67,7 +70,7 @@ mod tests {
         assert_eq!(bytes, [7; 3 * STEP_BYTES]);
         assert_eq!(capacities, [8, 16, 32, 64, 128, 256, 512, 768]);
         assert!(append(&mut bytes, &[8; STEP_BYTES + 1]));
-        assert_eq!(bytes.capacity(), 5 * STEP_BYTES);
+        assert_eq!(bytes.capacity(), 4 * STEP_BYTES + 1);
     }
 
     #[test]
