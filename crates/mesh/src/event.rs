@@ -3,7 +3,9 @@
 //! An event that waits is bytes in a queue, whatever its type. So queues have a bound in bytes,
 //! nothing is boxed, and an event can be intercepted, logged or handed to another thread.
 
+use alloc::alloc::handle_alloc_error;
 use alloc::vec::Vec;
+use core::alloc::Layout;
 
 use postcard::ser_flavors::Flavor;
 use postcard::{Deserializer, de_flavors};
@@ -131,7 +133,9 @@ pub enum Event {
 pub fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
     let mut growing = Growing { bytes: core::mem::take(bytes), is_cut: false };
     write(head, &mut growing);
-    assert!(!growing.is_cut, "the heap has room for an event's head");
+    if growing.is_cut {
+        handle_alloc_error(Layout::new::<T>());
+    }
     *bytes = growing.bytes;
 }
 

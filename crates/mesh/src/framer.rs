@@ -483,8 +483,9 @@ impl<S: Seal> Dispatcher for Framer<S> {
         });
         let gathered = &mut self.gathered[at];
         if !make_room(&mut gathered.records, bytes) {
+            // One that has just begun is the last.
             if gathered.records.is_empty() {
-                self.gathered.swap_remove(at);
+                self.gathered.pop();
             }
             return Err(SendError::Full);
         }
