@@ -290,7 +290,7 @@ impl Commands {
 
     /// The bytes of a command.
     pub(crate) fn bytes(&self, range: &Range<u32>) -> &[u8] {
-        &self.bytes.bytes[range.start as usize..range.end as usize]
+        self.bytes.bytes.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
     pub(crate) fn clear(&mut self) {

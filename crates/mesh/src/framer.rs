@@ -564,24 +564,18 @@ impl<S: Seal> Dispatcher for Framer<S> {
         if self.is_exhausted() {
             return None;
         }
-        if self.complete.is_empty()
-            && let Some(at) = self.gathered.iter().position(|gathered| gathered.due <= now)
-        {
-            let gathered = &mut self.gathered[at];
-            let (to, records) = (gathered.to, core::mem::take(&mut gathered.records));
-            self.waiting_bytes -= records.len();
-            self.build(now, to, &records, frame);
-            self.gathered.swap_remove(at);
-            self.spare_again(records);
-            if to == Destination::All {
-                self.greet_at = None;
-            }
-            return Some(to);
+        let is_due = |gathered: &Gathered| self.complete.is_empty() && gathered.due <= now;
+        let due = self.gathered.iter().position(is_due);
+        if let Some(at) = due {
+            self.complete(at);
         }
         if let Some((to, records)) = self.complete.pop_front() {
             self.waiting_bytes -= records.len();
             self.build(now, to, &records, frame);
             self.spare_again(records);
+            if due.is_some() && to == Destination::All {
+                self.greet_at = None;
+            }
             return Some(to);
         }
         if self.greet_at.is_some_and(|at| at <= now) {
