@@ -464,15 +464,14 @@ impl<S: Seal> Dispatcher for Framer<S> {
         if self.waiting_bytes + bytes > self.config.waiting_bytes_max {
             return Err(SendError::Full);
         }
-        let place = self.gathered.iter().position(|gathered| gathered.to == to);
-        let place = match place {
-            Some(at) if self.gathered[at].records.len() + bytes <= most => Some(at),
-            Some(at) => {
-                self.complete(at);
-                None
-            }
-            None => None,
-        };
+        let mut place = self.gathered.iter().position(|gathered| gathered.to == to);
+        let fits = |gathered: &Gathered| gathered.records.len() + bytes <= most;
+        if let Some(at) = place
+            && !self.gathered.get(at).is_some_and(fits)
+        {
+            self.complete(at);
+            place = None;
+        }
         let at = place.unwrap_or_else(|| {
             if self.gathered.len() >= GATHERED_MAX {
                 self.complete(0);
@@ -481,7 +480,7 @@ impl<S: Seal> Dispatcher for Framer<S> {
             self.gathered.push(Gathered { to, records, due: now + patience });
             self.gathered.len() - 1
         });
-        let gathered = &mut self.gathered[at];
+        let Some(gathered) = self.gathered.get_mut(at) else { return Err(SendError::Full) };
         if !make_room(&mut gathered.records, bytes) {
             // One that has just begun is the last.
             if gathered.records.is_empty() {
