@@ -34,7 +34,7 @@ fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
             .any(|room| room >= more && bytes.try_reserve_exact(room).is_ok())
 }
 
-/// Bytes to which is appended what the heap has room for. Once it had none, nothing is, and whoever appends asks at the end.
+/// Bytes to which is appended what the heap has room for. Whoever appends asks at the end whether something is missing.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     pub(crate) bytes: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Growing {
 impl Growing {
     #[inline(never)]
     pub(crate) fn append(&mut self, more: &[u8]) {
-        self.is_cut = self.is_cut || !append(&mut self.bytes, more);
+        self.is_cut |= !append(&mut self.bytes, more);
     }
 
     /// Goes back to so many bytes.
