@@ -7,7 +7,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 
 use crate::air::{Account, Traffic};
-use crate::context::{Action, Context, ReplyRoute};
+use crate::context::{Action, Commands, Context, ReplyRoute};
 use crate::counters::Counters;
 use crate::dispatcher::{Dispatcher, Rejected, SendError};
 use crate::event::{Destination, Envelope, Event, Notification, ProtocolNumber, Request, encode};
@@ -544,29 +544,26 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
 
     /// Does what handlers wanted done.
     fn apply(&mut self, now: Instant) {
+        let mut spare = Commands::default();
         for _ in 0..ROUNDS_MAX {
-            self.count_lost_orders();
-            if self.executor.surroundings.commands.entries.is_empty() {
+            let commands = &mut self.executor.surroundings.commands;
+            self.counters.orders_lost += commands.take_lost();
+            if commands.entries.is_empty() {
+                if !spare.entries.is_empty() {
+                    // Its memory is used again.
+                    spare.clear();
+                    *commands = spare;
+                }
                 return;
             }
-            let mut commands = core::mem::take(&mut self.executor.surroundings.commands);
-            for command in &commands.entries {
-                let bytes = commands.bytes(command.action.range());
+            spare = core::mem::take(commands);
+            for command in &spare.entries {
+                let bytes = spare.bytes(command.action.range());
                 self.carry_out(now, command.by, command.incarnation, &command.action, bytes);
-            }
-            self.count_lost_orders();
-            if self.executor.surroundings.commands.entries.is_empty() {
-                commands.clear();
-                self.executor.surroundings.commands = commands;
-                return;
             }
         }
         self.counters.circular += self.executor.surroundings.commands.entries.len() as u64;
         self.executor.surroundings.commands.clear();
-    }
-
-    fn count_lost_orders(&mut self) {
-        self.counters.orders_lost += self.executor.surroundings.commands.take_lost();
     }
 
     fn carry_out(
