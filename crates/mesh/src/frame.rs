@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 
 use crate::NodeId;
 use crate::event::{Destination, ProtocolNumber};
+use crate::room::{append, make_room};
 use crate::seal::{FrameNumber, Salt};
 
 /// The version of this format.
@@ -128,16 +129,15 @@ pub(crate) const fn record_bytes(message_bytes: usize) -> usize {
     2 + (message_bytes >= 0x80) as usize + message_bytes
 }
 
-/// Appends a record to `frame`; its message is no longer than [`RECORD_BYTES_MAX`].
-pub(crate) fn emit_record(protocol: ProtocolNumber, message: &[u8], frame: &mut Vec<u8>) {
-    frame.push(protocol.0);
-    if message.len() < 0x80 {
-        frame.push(message.len() as u8);
-    } else {
-        frame.push(0x80 | (message.len() >> 8) as u8);
-        frame.push(message.len() as u8);
-    }
-    frame.extend_from_slice(message);
+/// Appends a record to `frame`, whose message is no longer than [`RECORD_BYTES_MAX`]; `false` if the heap has no room, and
+/// nothing was appended then.
+#[must_use]
+pub(crate) fn emit_record(protocol: ProtocolNumber, message: &[u8], frame: &mut Vec<u8>) -> bool {
+    let length = message.len();
+    let long = [protocol.0, 0x80 | (length >> 8) as u8, length as u8];
+    let short = [protocol.0, length as u8];
+    let head = if length < 0x80 { &short[..] } else { &long[..] };
+    make_room(frame, head.len() + length) && append(frame, head) && append(frame, message)
 }
 
 /// The first record of `payload`, and what follows it.

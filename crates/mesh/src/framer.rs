@@ -37,7 +37,7 @@ use crate::frame::{
     FrameError, HEADER_BYTES_MAX, Header, INTRODUCTION_BYTES, Introduction, RECORD_BYTES_MAX,
     emit_record, record_bytes, split_introductions, split_record,
 };
-use crate::room::{append, make_room};
+use crate::room::append;
 use crate::seal::{FrameNumber, Salt, Seal};
 use crate::{NodeId, Random};
 
@@ -481,15 +481,14 @@ impl<S: Seal> Dispatcher for Framer<S> {
             self.gathered.len() - 1
         });
         let Some(gathered) = self.gathered.get_mut(at) else { return Err(SendError::Full) };
-        if !make_room(&mut gathered.records, bytes) {
+        gathered.due = gathered.due.min(now + patience);
+        if !emit_record(protocol, message, &mut gathered.records) {
             // One that has just begun is the last.
             if gathered.records.is_empty() {
                 self.gathered.pop();
             }
             return Err(SendError::Full);
         }
-        gathered.due = gathered.due.min(now + patience);
-        emit_record(protocol, message, &mut gathered.records);
         self.waiting_bytes += bytes;
         Ok(())
     }

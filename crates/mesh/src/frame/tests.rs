@@ -20,8 +20,8 @@ fn frame_of_version_2_is_written_and_read() {
     header.emit(&mut written);
     written.push(1);
     introduction.emit(&mut written);
-    emit_record(ProtocolNumber(3), b"short", &mut written);
-    emit_record(ProtocolNumber(4), &[5; 200], &mut written);
+    assert!(emit_record(ProtocolNumber(3), b"short", &mut written));
+    assert!(emit_record(ProtocolNumber(4), &[5; 200], &mut written));
 
     let bytes = frozen(env!("CARGO_MANIFEST_DIR"), "frame-2", &written);
     let (read, length) = Header::parse(&bytes).unwrap();
