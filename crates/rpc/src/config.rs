@@ -205,49 +205,33 @@ impl Config {
     /// [`ConfigError`] names the first limit that doesn't.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let body_bytes_max = self.body_bytes_max();
-        let checks = [
-            (
-                "datagram_bytes_max",
-                (DATAGRAM_BYTES_MIN..=65_507).contains(&self.datagram_bytes_max),
-            ),
-            (
-                "parameter_bytes_max",
-                body_bytes_max.div_ceil(self.fragment_bytes().into()) <= FRAGMENTS_MAX,
-            ),
-            ("machines_max", self.machines_max >= 1),
-            ("sessions_max", self.sessions_max > self.half_open_max),
-            ("half_open_max", self.half_open_max >= 1),
-            ("peers_max", self.peers_max >= 1),
-            ("callers_max", self.callers_max > self.running_max),
-            ("calls_max", self.calls_max >= 1),
-            ("calls_bytes_max", self.calls_bytes_max / 2 >= body_bytes_max),
-            ("running_max", self.running_max >= self.running_per_caller_max),
-            ("running_per_caller_max", self.running_per_caller_max >= 1),
-            (
-                "remembered_per_caller_max",
-                self.remembered_per_caller_max >= self.running_per_caller_max,
-            ),
-            ("buffer_bytes_max", self.buffer_bytes_max >= self.buffer_bytes_per_caller_max),
-            ("buffer_bytes_per_caller_max", self.buffer_bytes_per_caller_max >= body_bytes_max),
-            ("queued_datagrams_max", self.queued_datagrams_max >= 1),
-            ("accepted_initiations_max", self.accepted_initiations_max >= 1),
-            ("handshakes_per_second", self.handshakes_per_second >= 1),
-            (
-                "handshakes_per_second_max",
-                self.handshakes_per_second_max >= self.handshakes_per_second,
-            ),
-            ("epoch_lifetime", !self.epoch_lifetime.is_zero()),
-            ("timeout_min", !self.timeout_min.is_zero()),
-            ("timeout_initial", self.timeout_initial >= self.timeout_min),
-            ("timeout_max", self.timeout_max >= self.timeout_initial),
-            ("assembly_lifetime", self.assembly_lifetime >= self.assembly_timeout),
-            ("session_lifetime", self.session_lifetime > self.rekey_after),
-            ("rekey_after_messages", (1..=1 << 48).contains(&self.rekey_after_messages)),
-        ];
-        match checks.into_iter().find(|(_, holds)| !holds) {
-            Some((limit, _)) => Err(ConfigError { limit }),
-            None => Ok(()),
-        }
+        // Each by itself: a table of them would be built on the stack, by more code than the comparisons take.
+        let require = |limit, holds| if holds { Ok(()) } else { Err(ConfigError { limit }) };
+        require("datagram_bytes_max", (DATAGRAM_BYTES_MIN..=65_507).contains(&self.datagram_bytes_max)?;
+        require("parameter_bytes_max", body_bytes_max.div_ceil(self.fragment_bytes().into()) <= FRAGMENTS_MAX)?;
+        require("machines_max", self.machines_max >= 1)?;
+        require("sessions_max", self.sessions_max > self.half_open_max)?;
+        require("half_open_max", self.half_open_max >= 1)?;
+        require("peers_max", self.peers_max >= 1)?;
+        require("callers_max", self.callers_max > self.running_max)?;
+        require("calls_max", self.calls_max >= 1)?;
+        require("calls_bytes_max", self.calls_bytes_max / 2 >= body_bytes_max)?;
+        require("running_max", self.running_max >= self.running_per_caller_max)?;
+        require("running_per_caller_max", self.running_per_caller_max >= 1)?;
+        require("remembered_per_caller_max", self.remembered_per_caller_max >= self.running_per_caller_max)?;
+        require("buffer_bytes_max", self.buffer_bytes_max >= self.buffer_bytes_per_caller_max)?;
+        require("buffer_bytes_per_caller_max", self.buffer_bytes_per_caller_max >= body_bytes_max)?;
+        require("queued_datagrams_max", self.queued_datagrams_max >= 1)?;
+        require("accepted_initiations_max", self.accepted_initiations_max >= 1)?;
+        require("handshakes_per_second", self.handshakes_per_second >= 1)?;
+        require("handshakes_per_second_max", self.handshakes_per_second_max >= self.handshakes_per_second)?;
+        require("epoch_lifetime", !self.epoch_lifetime.is_zero())?;
+        require("timeout_min", !self.timeout_min.is_zero())?;
+        require("timeout_initial", self.timeout_initial >= self.timeout_min)?;
+        require("timeout_max", self.timeout_max >= self.timeout_initial)?;
+        require("assembly_lifetime", self.assembly_lifetime >= self.assembly_timeout)?;
+        require("session_lifetime", self.session_lifetime > self.rekey_after)?;
+        require("rekey_after_messages", (1..=1 << 48).contains(&self.rekey_after_messages))
     }
 
     /// The longest call or reply as it is fragmented, in bytes.
