@@ -207,8 +207,14 @@ impl Config {
         let body_bytes_max = self.body_bytes_max();
         // Each by itself: a table of them would be built on the stack, by more code than the comparisons take.
         let require = |limit, holds| if holds { Ok(()) } else { Err(ConfigError { limit }) };
-        require("datagram_bytes_max", (DATAGRAM_BYTES_MIN..=65_507).contains(&self.datagram_bytes_max)?;
-        require("parameter_bytes_max", body_bytes_max.div_ceil(self.fragment_bytes().into()) <= FRAGMENTS_MAX)?;
+        require(
+            "datagram_bytes_max",
+            (DATAGRAM_BYTES_MIN..=65_507).contains(&self.datagram_bytes_max),
+        )?;
+        require(
+            "parameter_bytes_max",
+            body_bytes_max.div_ceil(self.fragment_bytes().into()) <= FRAGMENTS_MAX,
+        )?;
         require("machines_max", self.machines_max >= 1)?;
         require("sessions_max", self.sessions_max > self.half_open_max)?;
         require("half_open_max", self.half_open_max >= 1)?;
@@ -218,13 +224,19 @@ impl Config {
         require("calls_bytes_max", self.calls_bytes_max / 2 >= body_bytes_max)?;
         require("running_max", self.running_max >= self.running_per_caller_max)?;
         require("running_per_caller_max", self.running_per_caller_max >= 1)?;
-        require("remembered_per_caller_max", self.remembered_per_caller_max >= self.running_per_caller_max)?;
+        require(
+            "remembered_per_caller_max",
+            self.remembered_per_caller_max >= self.running_per_caller_max,
+        )?;
         require("buffer_bytes_max", self.buffer_bytes_max >= self.buffer_bytes_per_caller_max)?;
         require("buffer_bytes_per_caller_max", self.buffer_bytes_per_caller_max >= body_bytes_max)?;
         require("queued_datagrams_max", self.queued_datagrams_max >= 1)?;
         require("accepted_initiations_max", self.accepted_initiations_max >= 1)?;
         require("handshakes_per_second", self.handshakes_per_second >= 1)?;
-        require("handshakes_per_second_max", self.handshakes_per_second_max >= self.handshakes_per_second)?;
+        require(
+            "handshakes_per_second_max",
+            self.handshakes_per_second_max >= self.handshakes_per_second,
+        )?;
         require("epoch_lifetime", !self.epoch_lifetime.is_zero())?;
         require("timeout_min", !self.timeout_min.is_zero())?;
         require("timeout_initial", self.timeout_initial >= self.timeout_min)?;
