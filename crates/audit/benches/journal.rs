@@ -42,7 +42,7 @@ const SENSOR: &str = r#"
     (loop $again
       (i64.store (i32.const 1056) (call $uptime_us))
       (local.set $left (i32.sub (local.get $left) (i32.const 1)))
-      (br_if $again (local.get $left)))))"#;
+      (br_if $again (local.get $left))))"#;
 
 const READINGS: u64 = 5_000;
 /// Runs with a journal, and as many without.
