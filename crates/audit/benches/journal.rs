@@ -18,7 +18,7 @@ use device::Device;
 /// Takes a reading of eight bytes with each event, and keeps a mean; every tenth time it stores and tells it. `count` asks
 /// for the time a thousand times.
 const SENSOR: &str = r#"
-  (data (i32.const 0) "room/heaton_readmeanroom/mean")
+  (data (i32.const 0) "room.heaton_readmeanroom.mean")
   (global $sum (mut i32) (i32.const 0))
   (global $count (mut i32) (i32.const 0))
   (func (export "entry")
@@ -109,7 +109,7 @@ fn begun(is_kept: bool) -> Device {
 }
 
 fn read(device: &mut Device, number: u64) {
-    device.publish("room/heat", &(number * 37).to_le_bytes());
+    device.publish("room.heat", &(number * 37).to_le_bytes());
     device.settle(100);
     device.pass(Duration::from_secs(1));
 }
