@@ -156,6 +156,8 @@ impl Shell<'_> {
             match editor.readline(&prompt) {
                 Ok(line) => {
                     history.append(&line);
+                    // A signal that came late, to the line before or to the prompt, ends no other line.
+                    stop.reset();
                     let done = self.execute(&line, &mut client.borrow_mut());
                     client.borrow_mut().acknowledge_all();
                     match done {
