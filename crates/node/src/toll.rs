@@ -116,7 +116,7 @@ impl<K: Ord + Clone> Toll<K> {
     }
 
     /// How many payers are remembered.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "mesh"))]
     pub(crate) fn payers(&self) -> usize {
         self.by_payer.len()
     }
