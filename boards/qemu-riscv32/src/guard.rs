@@ -24,6 +24,12 @@ const ENTRIES: usize = 14;
 const IMAGE_BASE: usize = 0x8000_0000;
 const IMAGE_BYTES: usize = 4 << 20;
 
+/// Nanoseconds of an instruction: the emulator counts them (`cargo xtask board`, `-icount shift=3`), and each takes that.
+const INSTRUCTION_NS: u32 = 1 << 3;
+/// The most instructions that a unit of fuel takes, a tenth above what `cargo xtask bench fuel` counts of the vm's
+/// operations (docs/vm.md, "Fuel").
+const UNIT_INSTRUCTIONS: u32 = 14;
+
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const EXECUTE: u8 = 4;
@@ -268,6 +274,9 @@ global_asm!(
 
 impl Guard for Pmp {
     type Memory = Block<Bounds>;
+
+    // No interrupt but the alarm's is taken while a program runs, and PMP is told of all regions before.
+    const UNIT_NS: Option<u32> = Some(UNIT_INSTRUCTIONS * INSTRUCTION_NS);
 
     fn memory(&self, bytes: usize, code_bytes: usize, at: Option<usize>) -> Option<Self::Memory> {
         if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) || code_bytes > bytes {

@@ -81,7 +81,7 @@ fn run() -> Result<Infallible, StartError> {
     };
     let mut device = Device::start(board, small_class)?;
     let guard = Pmp::take(&start::HEAP);
-    let wall = GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?.emulated();
+    let wall = GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?;
     #[cfg(unchecked_memory)]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));

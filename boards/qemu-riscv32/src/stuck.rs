@@ -19,4 +19,8 @@ impl<W: Wall> Wall for Stuck<W> {
         }
         confined
     }
+
+    fn take_overdraft(&mut self) -> u32 {
+        self.0.take_overdraft()
+    }
 }

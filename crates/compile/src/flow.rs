@@ -71,6 +71,7 @@ impl Step {
                 | Next::Branch
                 | Next::Call
                 | Next::CallIndirect
+                | Next::Bulk
                 | Next::Outside
         );
         goes_on
@@ -140,7 +141,7 @@ pub(crate) fn places(steps: &[Step]) -> Places {
         places.labels.extend(targets);
         places.looks.extend(targets.iter().filter(|target| *target <= at));
         match step.lowered.next {
-            Next::Call | Next::CallIndirect | Next::Outside => {
+            Next::Call | Next::CallIndirect | Next::Bulk | Next::Outside => {
                 points.insert(*end);
             }
             _ => {}

@@ -330,6 +330,10 @@ impl Emitter<'_> {
                     self.pending = 0;
                 }
             }
+            Next::Bulk => {
+                self.bulk(index, instruction, &lowered.text);
+                self.pending += cost;
+            }
             Next::Table => self.table(instruction, &lowered.text),
             Next::Call => self.call(index, step),
             Next::CallIndirect => self.call_indirect(index, step),
@@ -348,6 +352,28 @@ impl Emitter<'_> {
                 self.pending = 0;
             }
         }
+    }
+
+    /// Fills or moves bytes. If memory that isn't committed yet is among them, or the fuel ends before them, the runtime does
+    /// it, step by step.
+    fn bulk(&mut self, index: usize, instruction: &Instruction, operands: &str) {
+        let (keep, accumulator) = (self.keep(index), self.accumulator(index));
+        let (fuel, at, outer) = (self.fuel(0), instruction.at, flow::OUTER);
+        // A unit of fuel is for eight bytes, or for four; for two where words don't lie alike.
+        let (shift, is_out, act) = match instruction.mnemonic {
+            "memory.fill" => ("3", "", "fill_bytes(memory + to, from, count);"),
+            _ => (
+                "((from - to) & 3 ? 1 : 2)",
+                "from > bytes || count > bytes - from || ",
+                "move_bytes(memory + to, memory + from, count);",
+            ),
+        };
+        self.line(&format!(
+            "{{ {operands} i32 left = {fuel}; u32 units = units_of(count, {shift});\n\
+             if (UNLIKELY({is_out}to > bytes || count > bytes - to || left < 0 || units > (u32)left >> 1)) \
+             {{ {keep}return stop(c, frame, left, {at}u, {outer}, {accumulator}); }}\n\
+             fuel -= (i32)(units << 1); {act} }}"
+        ));
     }
 
     /// Puts the ways out in place of their marks.

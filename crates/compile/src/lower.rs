@@ -274,6 +274,9 @@ impl Lowering<'_> {
             ("f64", "convert_i32_u") => unary(32, "bits64((double)A)"),
             ("f64", "convert_i64_s") => unary(64, "bits64((double)(i64)A)"),
             ("f64", "convert_i64_u") => unary(64, "bits64((double)A)"),
+            ("f32" | "f64", "ceil" | "floor" | "nearest" | "sqrt" | "trunc") => {
+                unary(to, &format!("{operation}{to}(A)"))
+            }
             ("f32" | "f64", _) => return self.float(operation, to),
             _ => return self.truncation(operation, to),
         };
@@ -321,7 +324,7 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// Arithmetic and comparisons of floats; roots and roundings are interpreted.
+    /// Arithmetic of two floats, and comparisons.
     fn float(&mut self, operation: &str, width: u32) -> Option<()> {
         let operator = match operation {
             "add" => "+",
@@ -501,6 +504,11 @@ impl Lowering<'_> {
                 Next::Table
             }
             "check" => Next::Check,
+            "memory.copy" | "memory.fill" => {
+                let [to, from, count] = [(); 3].map(|()| self.source('s', 32));
+                self.lowered.text = format!("u32 to = {to}, from = {from}, count = {count};");
+                Next::Bulk
+            }
             "call" => Next::Call,
             "call_indirect" => {
                 self.operand = 1;

@@ -30,6 +30,8 @@ pub(crate) enum Next {
     Return,
     /// Nowhere.
     Trap,
+    /// With what follows, once so many bytes are filled or moved; outside if fuel or memory don't suffice for all of them.
+    Bulk,
     /// Outside: what isn't compiled is left to the runtime, or to the interpreter.
     Outside,
 }
@@ -37,7 +39,7 @@ pub(crate) enum Next {
 /// An instruction in C.
 #[derive(Debug)]
 pub(crate) struct Lowered {
-    /// Statements; of a branch, an expression: whether it is taken; of a table, the index.
+    /// Statements; of what moves bytes, the declaration of `to`, `from` and `count`; of a branch, an expression: whether it is taken; of a table, the index.
     pub(crate) text: String,
     pub(crate) reads: Vec<Variable>,
     pub(crate) writes: Vec<Variable>,

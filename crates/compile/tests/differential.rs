@@ -192,6 +192,11 @@ impl<'i> Machine<'i> {
                     let goes_on = matches!(outcome, Outcome::OutOfFuel | Outcome::HostCall { .. });
                     assert!(goes_on || twin.used == total && self.owed > 0, "{outcome:?}");
                 }
+                if !self.instance.is_busy() {
+                    // The outermost return costs nothing: the twin may stand before it.
+                    let outcome = twin.run(1, false);
+                    assert!(outcome != Outcome::OutOfFuel && twin.used == total, "{outcome:?}");
+                }
                 assert_eq!(twin.position(), (self.position().0, 0));
                 assert!(
                     twin.instance.memory() == self.instance.memory(),
@@ -375,6 +380,22 @@ fn accesses_at_memorys_edges_trap_where_the_interpreter_does() {
 fn loops_in_loops_go_on_where_they_stopped() {
     let tally = check_all("loops", vec![("loops".into(), assemble(&edges::of_loops()))]);
     assert!(tally.ended == 6 * 3 && tally.compiled > 10 * tally.interpreted, "{tally:?}");
+}
+
+#[test]
+fn floats_are_rounded_and_rooted_as_in_the_interpreter() {
+    let tally =
+        check_all("roundings", vec![("roundings".into(), assemble(&edges::of_roundings()))]);
+    let exports = 2 * edges::ROUNDINGS.len() as u32;
+    // Nothing of it leaves compiled code, but for the end of a slice.
+    assert!(tally.ended == 6 * exports && tally.interpreted == 0, "{tally:?}");
+}
+
+#[test]
+fn bytes_are_filled_and_moved_as_by_the_interpreter_without_leaving_compiled_code() {
+    let modules = edges::of_moves().map(|text| (text.clone(), assemble(&text)));
+    let tally = check_all("moves", modules.collect());
+    assert!(tally.ended >= 6 * 8 && tally.compiled > 10 * tally.interpreted, "{tally:?}");
 }
 
 /// So many variables wait through so many accesses, each of which would write all of them down.

@@ -15,6 +15,11 @@ pub trait Guard {
     /// Memory that programs can be given, in the steps in which the hardware protects.
     type Memory: DerefMut<Target = [u8]> + Send;
 
+    /// Nanoseconds that the dearest unit of fuel takes this processor, if the time of [`Guard::run_firmware`] is its function's
+    /// alone: nothing interrupts it, no memory is told anew meanwhile, and the clock counts nothing else. By that time
+    /// compiled code is billed that counts too little.
+    const UNIT_NS: Option<u32> = None;
+
     /// Memory of `bytes` bytes, all zero, for a program that reads and executes its first `code_bytes`
     /// bytes, and reads and writes the others; it is wiped when it is dropped. It begins at `at`, if that
     /// is said: where memory of that kind was before the device was off. `None` if there is no such

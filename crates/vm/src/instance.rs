@@ -290,6 +290,9 @@ pub struct Instance {
 
 const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES as i32;
 
+/// Units of fuel that a stay behind a [`Wall`] may use beyond those it was given. No honest one uses more.
+pub const OVERRUN_UNITS: u32 = interpreter::OVERRUN_BYTES as u32 / UNIT_BYTES;
+
 /// How long the instruction is that calls the host.
 const HOST_BYTES: u32 = 4;
 
@@ -403,6 +406,8 @@ impl Instance {
         }
         let outcome = self.run_on(image, fuel, Some(wall));
         if outcome.is_err() {
+            // Of the call nothing is kept; what it owes is paid as far as the fuel lasts.
+            self.debt.charge(fuel, 0);
             self.abandon();
         }
         outcome
@@ -420,19 +425,24 @@ impl Instance {
         loop {
             let budget = self.debt.budget(*fuel);
             let before = (*fuel, self.debt.bytes());
-            let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
-            let exit = if budget <= 0 {
+            let behind = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
+            let ran = if budget <= 0 {
                 self.debt.charge(fuel, 0);
                 return Ok(Outcome::OutOfFuel);
             } else if budget < WINDOW_BYTES {
                 // One instruction after the other.
                 let entry = self.parts.entry(image).ok_or(interpreter::IMPOSSIBLE)?;
-                interpreter::execute_one(entry, wall)?
+                interpreter::execute_one(entry, behind)
             } else {
                 let budget = image.room.min(budget as usize) as u32;
                 let entry = self.parts.entry(image).ok_or(interpreter::IMPOSSIBLE)?;
-                Run::with_budget(entry, budget).end(wall, &[])?
+                Run::with_budget(entry, budget).end(behind, &[])
             };
+            // Taken however the stay has ended: it is no other machine's.
+            if let Some(wall) = &mut wall {
+                self.debt.owe(wall.take_overdraft().saturating_mul(UNIT_BYTES));
+            }
+            let exit = ran?;
             if let Some(outcome) = self.stop(image, &exit, fuel) {
                 return Ok(outcome);
             }

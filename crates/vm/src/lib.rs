@@ -46,8 +46,8 @@ pub use image::{
     ImageToken, SinkFull,
 };
 pub use instance::{
-    CallError, Frame, HostResultError, Instance, InstanceConfig, Outcome, StartError, Trap,
-    TrapKind,
+    CallError, Frame, HostResultError, Instance, InstanceConfig, OVERRUN_UNITS, Outcome,
+    StartError, Trap, TrapKind,
 };
 #[cfg(feature = "profile")]
 pub use instance::{Change, Standing};

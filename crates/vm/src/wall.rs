@@ -9,6 +9,12 @@ pub trait Wall: Send {
     /// # Errors
     /// [`Breach`] if it tried to leave; what it had written by then stays written.
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach>;
+
+    /// Takes what the stays since the last call owe by the board's clock: the units of fuel by which compiled code took
+    /// more of the processor than it counted. The machine pays them. Nothing where no clock can tell.
+    fn take_overdraft(&mut self) -> u32 {
+        0
+    }
 }
 
 /// One stay in the interpreter.

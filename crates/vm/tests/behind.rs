@@ -7,8 +7,8 @@ mod programs;
 use common::assemble;
 use programs::PROGRAMS;
 use tenure_vm::{
-    Breach, BreachCause, Entry, FunctionType, HostFunctions, Image, Instance, InstanceConfig,
-    Limits, Outcome, Stay, Value, Wall, translate,
+    Breach, BreachCause, Compiled, Entry, FunctionType, HostFunctions, Image, Instance,
+    InstanceConfig, Limits, Outcome, Stay, Value, Wall, flow, translate, word,
 };
 
 struct Host;
@@ -119,4 +119,123 @@ fn numbers_that_cannot_be_are_refused_and_none_panics() {
         }
     }
     assert!(refused > 20, "{refused} lies were seen through");
+}
+
+/// Runs the interpreter, and says that each stay took more than it counted.
+struct Clocked {
+    owes: u32,
+    stays: u64,
+}
+
+const OWED: u32 = 10;
+
+impl Wall for Clocked {
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
+        interpret(&mut stay);
+        (self.owes, self.stays) = (self.owes + OWED, self.stays + 1);
+        Ok(())
+    }
+
+    fn take_overdraft(&mut self) -> u32 {
+        core::mem::take(&mut self.owes)
+    }
+}
+
+#[test]
+fn what_the_clock_saw_is_paid_before_a_call_has_ended_whatever_the_slices() {
+    for (name, text) in PROGRAMS {
+        let bytes = image_of(text);
+        let image = Image::parse(&bytes).expect("an image");
+        for slice in [3, 100, 100_000] {
+            let (results, memory, used) = run(&image, slice, None).expect("no wall");
+            let mut clocked = Clocked { owes: 0, stays: 0 };
+            let ran = run(&image, slice, Some(&mut clocked)).expect("nothing breaks out");
+            if ran.2 >= 1_000_000 {
+                continue;
+            }
+            assert_eq!((&ran.0, &ran.1), (&results, &memory), "{name} in slices of {slice}");
+            let paid = used + clocked.stays * u64::from(OWED);
+            assert_eq!(ran.2, paid, "{name} in slices of {slice}");
+            assert!(clocked.stays > 0);
+        }
+    }
+}
+
+/// Breaks out at once. Until then it took more than it counted.
+struct Breaking {
+    owes: u32,
+}
+
+const TOO_LONG: Breach = Breach { cause: BreachCause::Time, address: 0, at: 0 };
+
+impl Wall for Breaking {
+    fn confine(&mut self, _: Stay<'_>) -> Result<(), Breach> {
+        Err(TOO_LONG)
+    }
+
+    fn take_overdraft(&mut self) -> u32 {
+        core::mem::take(&mut self.owes)
+    }
+}
+
+#[test]
+fn what_the_clock_saw_is_paid_by_a_call_that_broke_out_as_far_as_its_fuel_lasts() {
+    let bytes = image_of("(module (func (export \"run\")))");
+    let image = Image::parse(&bytes).expect("an image");
+    let function = image.function("run").expect("exported").index;
+    let config = InstanceConfig { stack_bytes: 4096, memory_bytes_max: 0 };
+    let used = |owes| {
+        let mut fuel = 1_000;
+        let mut instance = Instance::new_lazy(&image, &config).expect("starts");
+        instance.prepare(&image, function, &[]).expect("idle");
+        let ended = instance.run_behind(&image, &mut fuel, &mut Breaking { owes });
+        assert_eq!(ended, Err(TOO_LONG));
+        assert!(!instance.is_busy());
+        1_000 - fuel
+    };
+    let entered = used(0);
+    assert!(entered < 10, "{entered} units");
+    assert_eq!([used(300), used(5_000)], [entered + 300, 1_000]);
+}
+
+/// Runs the interpreter. In the place of compiled code something comes back at once, and leaves all to it.
+#[derive(Default)]
+struct Idle {
+    compiled: u64,
+    interpreted: u64,
+}
+
+impl Wall for Idle {
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
+        if let Entry::Compiled { .. } = stay.enter {
+            stay.words[word::FLOW] = flow::INTERPRET;
+            self.compiled += 1;
+        } else {
+            interpret(&mut stay);
+            self.interpreted += 1;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn code_that_leaves_all_to_the_interpreter_is_entered_once_in_256_units() {
+    let text = "(module (func (export \"run\") (local i32)
+        (loop (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1)))
+          (i32.const 20000))))))";
+    let bytes = image_of(text);
+    let image = Image::parse(&bytes).expect("an image");
+    let expected = run(&image, 1_000_000, None).expect("no wall");
+    let (mut idle, mut fuel) = (Idle::default(), 1_000_000);
+    let config = InstanceConfig { stack_bytes: 4096, memory_bytes_max: 2048 };
+    let mut instance = Instance::new_lazy(&image, &config).expect("starts");
+    let function = image.function("run").expect("exported").index;
+    instance.prepare(&image, function, &[]).expect("idle");
+    let outcome = instance.run_behind(&image, &mut fuel, &mut Compiled::new(&mut idle, &[], 0));
+    assert_eq!(outcome, Ok(Outcome::Done));
+    let used = 1_000_000 - fuel;
+    assert_eq!(used, expected.2, "the same fuel");
+    assert!(used > 50_000, "{used} units");
+    assert!((used / 320..=used / 256 + 1).contains(&idle.compiled), "{}", idle.compiled);
+    assert!(idle.interpreted <= idle.compiled + 1, "{}", idle.interpreted);
 }

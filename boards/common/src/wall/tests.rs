@@ -21,8 +21,9 @@ impl Clock for Watch {
     }
 }
 
-/// Memory protection that protects nothing. What runs behind it does nothing but take time and fuel.
-struct Open {
+/// Memory protection that protects nothing. What runs behind it does nothing but take time and fuel. Where a unit's
+/// nanoseconds are said, the clock counts nothing else.
+struct Open<const UNIT_NS: u32> {
     watch: Watch,
     takes_us: Arc<AtomicU64>,
     /// The microseconds that the next stay alone takes beside that.
@@ -30,8 +31,10 @@ struct Open {
     pays_bytes: Arc<AtomicU64>,
 }
 
-impl Guard for Open {
+impl<const UNIT_NS: u32> Guard for Open<UNIT_NS> {
     type Memory = Vec<u8>;
+
+    const UNIT_NS: Option<u32> = if UNIT_NS == 0 { None } else { Some(UNIT_NS) };
 
     fn memory(&self, bytes: usize, _: usize, _: Option<usize>) -> Option<Vec<u8>> {
         Some(vec![0; bytes])
@@ -71,17 +74,25 @@ impl Guard for Open {
 
 extern "C" fn nothing(_: *mut usize) {}
 
+/// A board whose clock jumps.
+type Scene = SceneOf<0>;
+/// One whose clock counts what machines take, and nothing else.
+type ExactScene = SceneOf<UNIT_NS>;
+const UNIT_NS: u32 = 100;
+
 /// A wall, and machines behind it, with code of their own.
-struct Scene {
-    wall: GuardedVm<Open, Watch>,
+struct SceneOf<const UNIT_NS: u32> {
+    wall: GuardedVm<Open<UNIT_NS>, Watch>,
     watch: Watch,
     takes_us: Arc<AtomicU64>,
     jump_us: Arc<AtomicU64>,
     pays_bytes: Arc<AtomicU64>,
     machines: [(Vec<u8>, Vec<u8>); 2],
+    /// The fuel of a stay.
+    units: usize,
 }
 
-impl Scene {
+impl<const UNIT_NS: u32> SceneOf<UNIT_NS> {
     fn new() -> Self {
         let watch = Watch::default();
         let [takes_us, jump_us, pays_bytes] = [(); 3].map(|()| Arc::<AtomicU64>::default());
@@ -93,7 +104,7 @@ impl Scene {
         };
         let wall = GuardedVm::new(guard, watch.clone()).unwrap();
         let machines = [0, 1].map(|_| (vec![0; 64], vec![0; 32]));
-        Self { wall, watch, takes_us, jump_us, pays_bytes, machines }
+        Self { wall, watch, takes_us, jump_us, pays_bytes, machines, units: 0 }
     }
 
     /// A machine's stay in its compiled code.
@@ -117,6 +128,7 @@ impl Scene {
         };
         let writable = [&mut [][..], &mut stack[..], &mut [][..]];
         let mut words = [1_000_000; word::COUNT];
+        words[word::LIMIT] += 2 * self.units;
         self.wall.confine(Stay { readable: [&[]; 3], writable, words: &mut words, enter })
     }
 
@@ -252,4 +264,101 @@ fn time_of_the_interpreter_is_not_counted() {
         assert_eq!(scene.stay(0, false, 10_000, 4), Ok(()));
     }
     assert_eq!(scene.compiled(0, 400_000, 4), Ok(()));
+}
+
+#[test]
+fn honest_code_owes_nothing_by_an_exact_clock() {
+    let mut scene = ExactScene::new();
+    scene.units = 20_000;
+    for units in (0..=20_000_u64).step_by(7) {
+        // Each unit is as dear as one may be.
+        let takes_us = units * u64::from(UNIT_NS) / 1_000;
+        assert_eq!(scene.compiled(0, takes_us, 2 * units), Ok(()), "{units} units");
+    }
+    assert_eq!(scene.wall.take_overdraft(), 0);
+}
+
+#[test]
+fn code_owes_what_an_exact_clock_saw_beyond_what_it_counted_and_owes_it_once() {
+    let mut scene = ExactScene::new();
+    scene.units = 20_000;
+    let [mut took, mut owed] = [0, 0];
+    for stay in 0..1_000_u64 {
+        // It counts little, much, or less than nothing.
+        let counts = [4, 2_000, 4_u64.wrapping_neg()][(stay % 3) as usize];
+        let takes_us = 500 + stay % 1_000;
+        assert_eq!(scene.compiled(0, takes_us, counts), Ok(()));
+        let paid = if counts == 2_000 { 1_000 } else { 2 * u64::from(counts == 4) };
+        let stay_owes = u64::from(scene.wall.take_overdraft());
+        let in_all = (stay_owes + paid) * u64::from(UNIT_NS);
+        let free_ns = 1_000 * takes_us - in_all.min(1_000 * takes_us);
+        assert!(
+            free_ns <= (STAY_UNITS + 1) * u64::from(UNIT_NS) + CLOCK_STEP_NS + 1_000,
+            "{free_ns}"
+        );
+        (took, owed) = (took + takes_us, owed + stay_owes);
+        assert_eq!(scene.wall.take_overdraft(), 0);
+    }
+    assert!(owed > took * 8, "{owed} units for {took} microseconds, of which each is worth ten");
+    assert_eq!(scene.wall.unpaid.accounts.len(), 1);
+}
+
+#[test]
+fn what_honest_code_saved_pays_for_a_stay_that_takes_long_and_for_no_more() {
+    let mut scene = ExactScene::new();
+    scene.units = 20_000;
+    let saved_us = SAVED_UNITS * u64::from(UNIT_NS) / 1_000;
+    // Code that saves nothing has nothing.
+    assert_eq!(scene.compiled(1, 800, 0), Ok(()));
+    assert!(scene.wall.take_overdraft() > 7_000);
+    for _ in 0..100 {
+        assert_eq!(scene.compiled(0, 100, 2 * 20_000), Ok(()));
+    }
+    // However much it saved up, it is worth that much, once.
+    let mut rest_us = saved_us;
+    while rest_us > 900 {
+        assert_eq!(scene.compiled(0, 800, 0), Ok(()));
+        assert_eq!(scene.wall.take_overdraft(), 0, "{rest_us} us");
+        rest_us -= 800;
+    }
+    for _ in 0..3 {
+        assert_eq!(scene.compiled(0, 800, 0), Ok(()));
+    }
+    assert!(scene.wall.take_overdraft() > 7_000);
+    // It goes when the code doesn't run.
+    assert_eq!(scene.compiled(0, 100, 2 * 20_000), Ok(()));
+    scene.wait(10_000_000);
+    assert_eq!(scene.compiled(0, 800, 0), Ok(()));
+    assert!(scene.wall.take_overdraft() > 7_000);
+}
+
+#[test]
+fn stay_by_an_exact_clock_is_over_when_its_fuel_is() {
+    for units in [0, 1, 128, 20_000, 4_000_000] {
+        let mut scene = ExactScene::new();
+        scene.units = units;
+        let fuel = units as u64 + u64::from(OVERRUN_UNITS);
+        let most_us = (fuel + STAY_UNITS) * u64::from(UNIT_NS) / 1_000;
+        // Either pays for all that it took, whatever it says.
+        for (takes_us, says, end) in [(most_us - 1, 0, Ok(())), (most_us + 5, fuel, TOO_LONG)] {
+            assert_eq!(scene.compiled(0, takes_us, says), end, "{units} units");
+            let owes = u64::from(scene.wall.take_overdraft());
+            assert!((fuel - 100..fuel + 100).contains(&owes), "{owes} of {fuel}");
+        }
+    }
+    // However much fuel there is.
+    let mut scene = ExactScene::new();
+    scene.units = 1 << 40;
+    assert_eq!(scene.compiled(0, COMPILED_MICROSECONDS.into(), 0), TOO_LONG);
+}
+
+#[test]
+fn empty_stays_are_part_of_the_price_and_the_interpreter_owes_nothing() {
+    let mut scene = ExactScene::new();
+    assert!(scene.wall.stay_ns <= 1_000, "{} ns", scene.wall.stay_ns);
+    scene.takes_us.store(10, Ordering::Relaxed);
+    scene.wall.measure_stay();
+    assert!((10_000..=11_000).contains(&scene.wall.stay_ns), "{} ns", scene.wall.stay_ns);
+    assert_eq!(scene.stay(0, false, 100_000, 0), Ok(()));
+    assert_eq!(scene.wall.take_overdraft(), 0);
 }

@@ -5,6 +5,7 @@ use tenure_cli::home::Home;
 use tenure_kernel::{CompiledParts, host_functions};
 use tenure_package::{CodeKind, Package, PackageBuilder};
 use tenure_vm::{Image, Limits, translate};
+use tenure_wire::Budget;
 
 use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at};
 use crate::guests::{package, package_for};
@@ -24,20 +25,35 @@ fn listed(user: &User, device: &Process, name: &str) -> serde_json::Value {
 
 /// The package `counter`, with this in place of its code compiled for processors of that kind.
 fn counter_with(user: &User, name: &str, kind: CodeKind, compiled: &[u8]) -> String {
-    let bytes = std::fs::read(package("counter")).unwrap();
+    repacked(user, &package("counter"), name, Some((kind, compiled)), |_| {})
+}
+
+/// The package at `path` with this as its compiled code, and with another budget.
+fn repacked(
+    user: &User,
+    path: &str,
+    name: &str,
+    compiled: Option<(CodeKind, &[u8])>,
+    change: impl FnOnce(&mut Budget),
+) -> String {
+    let bytes = std::fs::read(path).unwrap();
     let plain = Package::parse(&bytes).unwrap();
     let wasm = plain.code(CodeKind::WebAssembly).unwrap().to_vec();
-    let builder = PackageBuilder::new(plain.manifest().clone(), wasm).unwrap();
-    let builder = builder.compiled(kind, compiled.to_vec()).unwrap();
+    let mut manifest = plain.manifest().clone();
+    change(&mut manifest.budget);
+    let mut builder = PackageBuilder::new(manifest, wasm).unwrap();
+    if let Some((kind, code)) = compiled {
+        builder = builder.compiled(kind, code.to_vec()).unwrap();
+    }
     let key = Home::at(user.home()).tenant_key().unwrap();
     let path = user.path(&format!("{name}.tenure"));
     std::fs::write(&path, builder.sign(&key).unwrap()).unwrap();
     path.to_str().unwrap().to_string()
 }
 
-/// Compiled code that begins with its function, and says that it was made from the image of `counter`.
-fn compiled_of(kind: CodeKind, code: Vec<u8>) -> Vec<u8> {
-    let bytes = std::fs::read(package("counter")).unwrap();
+/// Compiled code that begins with its function, and says that it was made from the image of that package.
+fn compiled_of(package: &str, kind: CodeKind, code: Vec<u8>) -> Vec<u8> {
+    let bytes = std::fs::read(package).unwrap();
     let wasm = Package::parse(&bytes).unwrap().code(CodeKind::WebAssembly).unwrap().to_vec();
     let mut image = Vec::new();
     translate(&wasm, &host_functions(), &Limits::default(), &mut image).unwrap();
@@ -211,7 +227,7 @@ fn check_breaks<'w>(
     user.install(&device, &["thermostat"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     for (name, code, expected) in ways {
-        let compiled = compiled_of(kind, code);
+        let compiled = compiled_of(&package("counter"), kind, code);
         install(&user, &device, &counter_with(&user, name, kind, &compiled), name);
         let fault = device.wait_for_words(&format!("[{name}] fault: stopped"));
         assert!(fault.contains(expected), "{name}: {fault}");
@@ -222,25 +238,130 @@ fn check_breaks<'w>(
     }
 }
 
+/// The processor's instructions in a second, as its emulator counts them.
+const INSTRUCTIONS_PER_SECOND: u64 = 125_000_000;
+/// The most of them that a unit of fuel buys code that counts as little as it likes: 14 while it runs, the rest for its stays.
+const INSTRUCTIONS_PER_UNIT: u64 = 18;
+
 #[test]
-fn compiled_code_that_counts_too_little_on_riscv32_is_stopped_and_interpreted_from_then_on() {
+fn forged_code_on_riscv32_pays_by_the_clock_and_holds_others_up_no_longer_than_it_pays_for() {
     use rv32::{RETURN, SAY_WHY};
-    // li a1, -1: the interpreter goes on, and counts the instructions that it executes.
-    const SAY_INTERPRET: u32 = 0xFFF0_0593;
-    // lui a2, 0x3C00; addi a2, a2, -1; bne a2, zero, -4: sixty million rounds, uncounted.
-    let code = [0x03C0_0637, 0xFFF6_0613, 0xFE06_1EE3, SAY_INTERPRET, SAY_WHY, RETURN];
-    let code = code.iter().flat_map(|word| word.to_le_bytes()).collect();
-    check_uncounted(RISCV32, CodeKind::Rv32, "rv32", code);
+    let user = User::new();
+    let mut device = device_at(RISCV32, &user, "attic", &free_ipv4_address());
+    let spinner = package_for("spinner", "rv32");
+    let bytes = std::fs::read(&spinner).unwrap();
+    let honest = Package::parse(&bytes).unwrap().compiled(CodeKind::Rv32).unwrap().to_vec();
+    // lui a2, 0xE; addi a2, a2, -1; bne a2, zero, -4: 57,344 rounds, uncounted: .92 ms, where the wall stops
+    // it after .96 when it has no fuel left.
+    // li a1, -1: the interpreter goes on, and counts what it executes.
+    let code = [0x0000_E637, 0xFFF6_0613, 0xFE06_1EE3, 0xFFF0_0593, SAY_WHY, RETURN];
+    let code = code.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    let forged = compiled_of(&spinner, CodeKind::Rv32, code);
+    let put = |device: &Process, name: &str, code: Option<&[u8]>| {
+        let compiled = code.map(|code| (CodeKind::Rv32, code));
+        // No limit but its share.
+        let change = |budget: &mut Budget| budget.fuel_per_second = 0;
+        install(&user, device, &repacked(&user, &spinner, name, compiled, change), name);
+    };
+    let mut alone = |name: &str, code: Option<&[u8]>| {
+        put(&device, name, code);
+        let [speed] = speeds(&user, &mut device, [name]);
+        user.ok(&["remove", name, "--for-good", "--device", &device.address]);
+        speed
+    };
+    let interpreted = alone("interpreted", None);
+    let compiled = alone("compiled", Some(&honest));
+    let cheating = alone("cheating", Some(&forged));
+    println!("units a second: {interpreted} interpreted, {compiled} compiled, {cheating} forged");
+    // In the same time it pays a third of an interpreted one at least, and a twentieth of a compiled one.
+    assert!(cheating >= INSTRUCTIONS_PER_SECOND / INSTRUCTIONS_PER_UNIT, "{cheating}");
+    assert!(cheating >= interpreted / 3, "{cheating}, and {interpreted} interpreted");
+    assert!(cheating >= compiled / 20, "{cheating}, and {compiled} compiled");
+    // Turn by turn both pay the same, so that the honest one has as many turns as its neighbour pays for.
+    put(&device, "forged", Some(&forged));
+    put(&device, "honest", Some(&honest));
+    let [honest, forged] = speeds(&user, &mut device, ["honest", "forged"]);
+    println!("units a second beside each other: {honest} honest, {forged} forged");
+    assert!(honest >= INSTRUCTIONS_PER_SECOND / (INSTRUCTIONS_PER_UNIT + 6), "{honest}");
+    assert!(forged >= honest / 2, "{forged} forged, {honest} honest");
+    for name in ["forged", "honest"] {
+        assert_eq!(listed(&user, &device, name)["engine"], "native-speed");
+        assert_eq!(listed(&user, &device, name)["faults"], 0, "{name}");
+    }
+}
+
+/// The units of fuel that each of these machines uses in a second of its device's time, which is counted in instructions:
+/// while the first says that it still spins, which it does every two seconds.
+fn speeds<const N: usize>(user: &User, device: &mut Process, names: [&str; N]) -> [u64; N] {
+    const SPAN_MS: u64 = 4_000;
+    let spins = format!("[{}] info: still spinning", names[0]);
+    let look = |device: &Process| {
+        let status = user.json(&["status", "--device", &device.address]);
+        let fuel = names.map(|name| listed(user, device, name)["fuel_used"].as_u64().unwrap());
+        (status["uptime_ms"].as_u64().unwrap(), fuel)
+    };
+    device.wait_for_words(&spins);
+    let (from_ms, before) = look(device);
+    // Each look takes the device some time.
+    let (to_ms, after) = loop {
+        device.wait_for_words(&spins);
+        let seen = look(device);
+        if seen.0 >= from_ms + SPAN_MS {
+            break seen;
+        }
+    };
+    std::array::from_fn(|n| (after[n] - before[n]) * 1_000 / (to_ms - from_ms))
+}
+
+#[test]
+fn dear_operations_compiled_on_riscv32_pay_what_they_pay_interpreted() {
+    let user = User::new();
+    let device = device_at(RISCV32, &user, "attic", &free_ipv4_address());
+    install(&user, &device, &package_for("dear", "rv32"), "fast");
+    install(&user, &device, &package("dear"), "slow");
+    for function in ["divide", "narrow", "integers", "roots", "copies", "calls", "recursion"] {
+        let [fast, slow] = ["fast", "slow"].map(|name| {
+            let answer = user.call(on(&device), &[name, function]);
+            (answer, listed(&user, &device, name)["fuel_used"].clone())
+        });
+        assert_eq!(fast, slow, "{function}");
+    }
+    assert_eq!(listed(&user, &device, "fast")["engine"], "native-speed");
 }
 
 #[test]
 fn compiled_code_that_counts_too_little_on_cortex_m_is_stopped_and_interpreted_from_then_on() {
     use thumb::{RETURN, SAY_WHY, address};
+    const CALLS_MAX: usize = 400;
+    const HONEST_CALLS: usize = 100;
+    let kind = CodeKind::Thumb;
+    // Code that comes back after a while each time, with nothing done and nothing counted. The while lies between the stay
+    // that this board lets code have unpaid, 10 ms, and the longest, 500 ms: an emulator takes from 20 to 100 ms for it, as
+    // fast as its computer is.
     // subs r1, #1; bne to it: sixty million rounds. movs r1, #0; mvns r1, r1: the interpreter goes on.
     let code = [0x3901, 0xD1FD, 0x2100, 0x43C9, SAY_WHY, RETURN];
     let code = [&address(60 << 20)[..], &code].concat();
     let code = code.into_iter().flat_map(u16::to_le_bytes).collect();
-    check_uncounted(CORTEX_M, CodeKind::Thumb, "thumb", code);
+    let user = User::new();
+    let mut device = device_at(CORTEX_M, &user, "attic", &free_ipv4_address());
+    install(&user, &device, &package_for("counter", "thumb"), "honest");
+    let idle = counter_with(&user, "idle", kind, &compiled_of(&package("counter"), kind, code));
+    install(&user, &device, &idle, "idle");
+    let is_compiled = |name| listed(&user, &device, name)["engine"] == "native-speed";
+    // It answers until it is stopped.
+    let calls = (0..CALLS_MAX).take_while(|_| {
+        let place = ["call", "idle", "add", "0", "--device", &device.address];
+        is_compiled("idle") && user.command(&place).output().is_ok()
+    });
+    assert!(calls.count() < CALLS_MAX, "it is never stopped");
+    for _ in 0..HONEST_CALLS {
+        assert_eq!(user.call(on(&device), &["honest", "add", "0"]), "0");
+    }
+    assert!(is_compiled("honest"));
+    assert!(!is_compiled("idle"));
+    let fault = device.wait_for_words("[idle] fault: stopped");
+    assert!(fault.contains("took more of the processor than it counted fuel for"), "{fault}");
+    assert_eq!(user.call(on(&device), &["idle", "add", "5"]), "5", "it is interpreted");
 }
 
 #[test]
@@ -265,40 +386,12 @@ fn check_busy_with_the_host(board: Board, kind: &str) {
     assert_eq!(listed(&user, &device, "probe")["engine"], "native-speed");
 }
 
-/// Runs code that comes back after a while each time, with nothing done and nothing counted.
-///
-/// The while lies between the stay that an emulated board lets code have unpaid, 10 ms, and the longest, 500 ms: an
-/// emulator takes from 20 to 100 ms for it, as fast as its computer is.
-fn check_uncounted(board: Board, kind: CodeKind, kind_name: &str, code: Vec<u8>) {
-    const CALLS_MAX: usize = 400;
-    const HONEST_CALLS: usize = 100;
-    let user = User::new();
-    let mut device = device_at(board, &user, "attic", &free_ipv4_address());
-    install(&user, &device, &package_for("counter", kind_name), "honest");
-    let idle = counter_with(&user, "idle", kind, &compiled_of(kind, code));
-    install(&user, &device, &idle, "idle");
-    let is_compiled = |name| listed(&user, &device, name)["engine"] == "native-speed";
-    // It answers until it is stopped.
-    let calls = (0..CALLS_MAX).take_while(|_| {
-        let place = ["call", "idle", "add", "0", "--device", &device.address];
-        is_compiled("idle") && user.command(&place).output().is_ok()
-    });
-    assert!(calls.count() < CALLS_MAX, "it is never stopped");
-    for _ in 0..HONEST_CALLS {
-        assert_eq!(user.call(on(&device), &["honest", "add", "0"]), "0");
-    }
-    assert!(is_compiled("honest"));
-    assert!(!is_compiled("idle"));
-    let fault = device.wait_for_words("[idle] fault: stopped");
-    assert!(fault.contains("took more of the processor than it counted fuel for"), "{fault}");
-    assert_eq!(user.call(on(&device), &["idle", "add", "5"]), "5", "it is interpreted");
-}
-
 #[test]
 fn bad_compiled_code_is_refused_by_name_and_that_of_another_image_is_left_out() {
     let user = User::new();
     let device = device_at(RISCV32, &user, "attic", &free_ipv4_address());
-    let mut damaged = compiled_of(CodeKind::Rv32, rv32::RETURN.to_le_bytes().to_vec());
+    let mut damaged =
+        compiled_of(&package("counter"), CodeKind::Rv32, rv32::RETURN.to_le_bytes().to_vec());
     *damaged.last_mut().unwrap() ^= 1;
     for (compiled, expected) in [
         (damaged, "the compiled code is damaged"),

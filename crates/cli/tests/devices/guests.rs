@@ -31,15 +31,16 @@ fn build_all() -> PathBuf {
     for name in examples {
         build(&here.join("../../examples").join(name), &folder, name);
     }
+    build_own("dear", &folder, "dear");
     build_own("probe", &folder, "probe");
     folder
 }
 
-/// The path of the package of an example machine, or of `probe`, with its wasm compiled for that kind of
+/// The path of the package of an example machine, or of `dear` or `probe`, with its wasm compiled for that kind of
 /// processor.
 pub(crate) fn package_for(name: &str, kind: &str) -> String {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-    let parent = if name == "probe" { "tests/devices" } else { "../../examples" };
+    let parent = if ["dear", "probe"].contains(&name) { "tests/devices" } else { "../../examples" };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(parent).join(name);
     build_as(&source, &folder, name, &["--compile", kind]);
     folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()

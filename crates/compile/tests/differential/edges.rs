@@ -1,6 +1,9 @@
-//! Modules for where comparisons and stops are delicate: memory's edges, and loops in loops.
+//! Modules for where comparisons and stops are delicate: memory's edges, loops in loops, and bytes that are moved; and for
+//! floats at the edges of their roundings and roots.
 
 use std::fmt::Write as _;
+
+use super::common::Random;
 
 /// Ways to use an address: accesses whose addresses differ by constants, which share a comparison.
 const ACCESSES: [&str; 9] = [
@@ -77,8 +80,9 @@ pub(crate) fn of_memory() -> impl Iterator<Item = String> {
 /// Loops four deep, some side by side, without calls and with; each level has a variable of its own, one that
 /// nothing changes, and more code in a straight line than goes between two looks at the fuel.
 pub(crate) fn of_loops() -> String {
+    // With data behind it, all memory that is reached is there from the start.
     let mut text = String::from(
-        "(module (memory 1) (func $other (param i32) (result i32) (i32.mul (local.get 0) (i32.const 5)))",
+        "(module (memory 1) (data (i32.const 1100) \"!\") (func $other (param i32) (result i32) (i32.mul (local.get 0) (i32.const 5)))",
     );
     let mix = "(local.set $x (i32.xor (i32.mul (local.get $x) (local.get $kept)) (i32.load (i32.and (local.get $x) (i32.const 1023)))))";
     let long = mix.repeat(60);
@@ -107,4 +111,89 @@ pub(crate) fn of_loops() -> String {
         );
     }
     text + ")"
+}
+
+/// The operations of floats with one operand whose result has fewer bits than the operand.
+pub(crate) const ROUNDINGS: [&str; 5] = ["ceil", "floor", "nearest", "sqrt", "trunc"];
+
+/// A module in which each export does one of these operations to floats of both signs, on either side of halves and whole
+/// numbers, the least and the largest, and none.
+pub(crate) fn of_roundings() -> String {
+    let mut text = String::from("(module");
+    for (width, fraction_bits, bias) in [(32, 23, 127_u64), (64, 52, 1023)] {
+        let sign = 1_u64 << (width - 1);
+        let exponents = [0, 1, 2, 3, 11, fraction_bits - 1, fraction_bits, fraction_bits + 1];
+        let exponents = exponents.map(|e| bias + e).into_iter();
+        let all = exponents.chain([0, 1, bias - 2, bias - 1, 2 * bias, 2 * bias + 1]);
+        let least = all.map(|exponent| exponent << fraction_bits);
+        // The float itself and those beside it, and its like in the middle of its power of two.
+        let near =
+            |bits: u64| [bits, bits + 1, bits.saturating_sub(1), bits | 1 << (fraction_bits - 1)];
+        for operation in ROUNDINGS {
+            let name = format!("f{width}.{operation}");
+            let _ = write!(
+                text,
+                "(func (export \"{name}\") (result i64) (local i64) (local.set 0 (i64.const 7))"
+            );
+            for bits in least.clone().flat_map(near).flat_map(|bits| [bits, bits | sign]) {
+                let bits = bits & (sign | (sign - 1));
+                let of_bits = match width {
+                    32 => format!(
+                        "(i64.extend_i32_u (i32.reinterpret_f32 ({name} (f32.reinterpret_i32 (i32.const {})))))",
+                        bits as u32 as i32
+                    ),
+                    _ => format!(
+                        "(i64.reinterpret_f64 ({name} (f64.reinterpret_i64 (i64.const {}))))",
+                        bits.cast_signed()
+                    ),
+                };
+                let _ = write!(
+                    text,
+                    "(local.set 0 (i64.add (i64.mul (local.get 0) (i64.const 31)) {of_bits}))"
+                );
+            }
+            text += "(local.get 0))";
+        }
+    }
+    text + ")"
+}
+
+/// Modules that fill and move bytes, little and much, to and from addresses of all kinds, onto themselves too; the last of
+/// each are beyond memory's end.
+pub(crate) fn of_moves() -> impl Iterator<Item = String> {
+    const MEMORY_BYTES: u64 = 3_000;
+    (0..8).map(|seed| {
+        let mut random = Random::new(seed);
+        // All that it is to have, at once; then a number in each place.
+        let mut text = format!(
+            "(module (memory {MEMORY_BYTES} (pagesize 1)) (func (export \"run\") (local $i i32)
+             (i32.store8 (i32.const {}) (i32.const 1))
+             (loop $next (i32.store8 (local.get $i) (i32.mul (local.get $i) (i32.const 73)))
+               (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 300))))",
+            MEMORY_BYTES - 1
+        );
+        for round in 0..30 {
+            let most = [4, 20, 100, 300][round % 4];
+            let count = random.below(most);
+            let to = random.below(MEMORY_BYTES - most);
+            let near = (to + random.below(40)).saturating_sub(20).min(MEMORY_BYTES - most);
+            let from = if random.below(2) == 0 { near } else { random.below(MEMORY_BYTES - most) };
+            let operation = if random.below(4) == 0 { "fill" } else { "copy" };
+            let _ = write!(
+                text,
+                "(memory.{operation} (i32.const {to}) (i32.const {from}) (i32.const {count}))"
+            );
+        }
+        let end = MEMORY_BYTES - 5;
+        text + &match seed {
+            0 => format!("(memory.copy (i32.const {end}) (i32.const 0) (i32.const 6))))"),
+            1 => format!("(memory.copy (i32.const 0) (i32.const {end}) (i32.const 6))))"),
+            2 => format!("(memory.fill (i32.const {end}) (i32.const 0) (i32.const 6))))"),
+            3 => "(memory.copy (i32.const 8) (i32.const -4) (i32.const 8))))".into(),
+            4 => "(memory.fill (i32.const 8) (i32.const 1) (i32.const -1))))".into(),
+            5 => format!("(memory.copy (i32.const {end}) (i32.const {end}) (i32.const 5))))"),
+            6 => format!("(memory.fill (i32.const {}) (i32.const 1) (i32.const 0))))", end + 5),
+            _ => format!("(memory.fill (i32.const {}) (i32.const 1) (i32.const 0))))", end + 6),
+        }
+    })
 }

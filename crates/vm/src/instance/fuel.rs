@@ -61,6 +61,6 @@ impl Debt {
 
     /// So many bytes of code more are taken from the next fuel.
     pub(super) fn owe(&mut self, bytes: u32) {
-        self.0 = (self.0 + bytes).min(DEBT_BYTES_MAX);
+        self.0 = self.0.saturating_add(bytes).min(DEBT_BYTES_MAX);
     }
 }
