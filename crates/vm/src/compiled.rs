@@ -66,7 +66,7 @@ impl Wall for Compiled<'_> {
             match words.get(word::FLOW) {
                 Some(&flow::INTERPRET) => {}
                 // It has fuel left: it could have itself called again and again.
-                Some(&flow::CHECK) if left(words) >= 0 => return Err(IMPOSSIBLE),
+                Some(&(flow::CHECK | flow::NEXT)) if left(words) >= 0 => return Err(IMPOSSIBLE),
                 _ => return Ok(()),
             }
         }

@@ -149,6 +149,8 @@ pub mod word {
 pub mod flow {
     use crate::interpreter::Flow;
 
+    /// On with the next instruction: no reason to end a stay.
+    pub(crate) const NEXT: usize = Flow::Next as usize;
     /// Fuel must be looked at; all else may go on where it is.
     pub const CHECK: usize = Flow::Check as usize;
     /// The outermost frame has returned.

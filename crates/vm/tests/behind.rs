@@ -239,3 +239,34 @@ fn code_that_leaves_all_to_the_interpreter_is_entered_once_in_256_units() {
     assert!((used / 320..=used / 256 + 1).contains(&idle.compiled), "{}", idle.compiled);
     assert!(idle.interpreted <= idle.compiled + 1, "{}", idle.interpreted);
 }
+
+/// In the place of compiled code something comes back at once, and says this.
+struct Says(usize);
+
+impl Wall for Says {
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
+        if let Entry::Compiled { .. } = stay.enter {
+            stay.words[word::FLOW] = self.0;
+        } else {
+            interpret(&mut stay);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn code_that_comes_back_with_fuel_and_without_a_reason_is_refused() {
+    let bytes = image_of("(module (func (export \"run\") (loop (br 0))))");
+    let image = Image::parse(&bytes).expect("an image");
+    let config = InstanceConfig { stack_bytes: 4096, memory_bytes_max: 2048 };
+    let function = image.function("run").expect("exported").index;
+    const ON_WITH_THE_NEXT: usize = 0;
+    for says in [ON_WITH_THE_NEXT, flow::CHECK] {
+        let mut instance = Instance::new_lazy(&image, &config).expect("starts");
+        instance.prepare(&image, function, &[]).expect("idle");
+        let mut fuel = 1_000_000;
+        let wall = &mut Compiled::new(&mut Says(says), &[], 0);
+        let outcome = instance.run_behind(&image, &mut fuel, wall);
+        assert_eq!(outcome.map_err(|breach| breach.cause), Err(BreachCause::Numbers), "{says}");
+    }
+}

@@ -61,7 +61,8 @@ TENURE_EXPORT(roots) {
     uint64_t sum = 0;
     for (int n = 0; n < ROUNDS; n++) {
         double value = __builtin_fabs(number());
-        sum += bits(__builtin_elementwise_sqrt(value)) + bits(__builtin_elementwise_floor(value)) + bits(__builtin_elementwise_rint(value));
+        sum += bits(__builtin_elementwise_sqrt(value)) + bits(__builtin_elementwise_floor(value));
+        sum += bits(__builtin_elementwise_rint(value));
         sum += bits(__builtin_elementwise_floor((float)value)) + (uint64_t)(int64_t)(value * 0x1p-8);
     }
     answer(sum);
