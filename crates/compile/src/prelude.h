@@ -109,7 +109,8 @@ __attribute__((unused)) static inline u64 max64(u64 a, u64 b) {
 __attribute__((unused)) static inline u32 units_of(u32 count, u32 shift) {
     return (count >> shift) + ((count & ((1u << shift) - 1)) != 0);
 }
-/* Moves bytes that may overlap, from the end where the target lies behind the source. All of a row are read before any is written. */
+/* Moves bytes that may overlap, from the end where the target lies behind the source. All of a row are read before any
+   is written. */
 #define MOVE_ROW()                                                                                                     \
     u32 a = LOAD32(from), b = LOAD32(from + 4), d = LOAD32(from + 8), e = LOAD32(from + 12);                           \
     slot *row = (slot *)to;                                                                                            \
@@ -139,8 +140,9 @@ __attribute__((noinline, unused)) static void fill_bytes(u8 *to, u32 value, u32 
     for (; count; count--) *to++ = (u8)value;
 }
 
-/* Roundings, on bits: MASK is what lies behind the point. Adding it rounds away from zero, half of it to the nearest; a carry goes
-   into the exponent, which is right (IEEE 754-2019 5.9). What is less than one has no such mask. */
+/* Roundings, on bits: MASK is what lies behind the point. Adding it rounds away from zero, half of it to the
+   nearest; a carry goes into the exponent, which is right (IEEE 754-2019 5.9). What is less than one has no such
+   mask. */
 #define ROUNDINGS(BITS, SIGN, EXPONENT, FRACTION_BITS, BIAS, NAN_BITS, ONE, HALF)                                      \
     __attribute__((unused)) static inline u##BITS round##BITS(u##BITS a, u##BITS small, u##BITS add, u32 nearest) {    \
         i32 e = (i32)(a >> FRACTION_BITS & EXPONENT) - BIAS;                                                           \
@@ -185,4 +187,5 @@ __attribute__((noinline, unused)) static void fill_bytes(u8 *to, u32 value, u32 
         return (root >> 1) + ((u##BITS)(BIAS - 1 + (e >> 1)) << FRACTION_BITS);                                        \
     }
 ROUNDINGS(32, 0x80000000u, 0xFF, 23, 127, 0x7FC00000u, 0x3F800000u, 0x3F000000u)
-ROUNDINGS(64, 0x8000000000000000ull, 0x7FF, 52, 1023, 0x7FF8000000000000ull, 0x3FF0000000000000ull, 0x3FE0000000000000ull)
+ROUNDINGS(64, 0x8000000000000000ull, 0x7FF, 52, 1023, 0x7FF8000000000000ull, 0x3FF0000000000000ull,
+          0x3FE0000000000000ull)

@@ -265,8 +265,8 @@ fn code_that_comes_back_with_fuel_and_without_a_reason_is_refused() {
         let mut instance = Instance::new_lazy(&image, &config).expect("starts");
         instance.prepare(&image, function, &[]).expect("idle");
         let mut fuel = 1_000_000;
-        let wall = &mut Compiled::new(&mut Says(says), &[], 0);
-        let outcome = instance.run_behind(&image, &mut fuel, wall);
+        let mut wall = Says(says);
+        let outcome = instance.run_behind(&image, &mut fuel, &mut Compiled::new(&mut wall, &[], 0));
         assert_eq!(outcome.map_err(|breach| breach.cause), Err(BreachCause::Numbers), "{says}");
     }
 }
