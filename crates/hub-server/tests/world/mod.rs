@@ -19,7 +19,7 @@ use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _, StorageError};
 use tenure_hub_server::{Database, Location, Pages, Visitors, serve, sign_in_request};
 use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
 use tenure_pages::Origins;
-use tenure_testbed::any_address;
+use tenure_testbed::{any_address, wait_until};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
@@ -105,7 +105,8 @@ impl World {
     }
 
     fn listening(place: Place, listen: &str, by_tls: bool, are_strangers_let_in: bool) -> Self {
-        let mut database = Database::open(place.location()).unwrap();
+        // A server of databases that is busy says that it is away.
+        let mut database = wait_until(|| Database::open(place.location()));
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
         let pages = Pages {
             database: place.location(),
