@@ -1,5 +1,6 @@
 //! `tenure journal`: what enters a machine, kept on its device, fetched by its tenant, and replayed here.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -273,10 +274,15 @@ pub fn replay_with<W: Watcher>(
 ) -> anyhow::Result<()> {
     ensure!(!packages.is_empty(), NO_PACKAGE);
     let journal = read(path)?;
+    let mut seen = BTreeSet::new();
     for package_path in packages {
         let bytes = read_package(package_path)?;
         let package = Package::parse(&bytes)?;
         let code = code(package_path, &package)?;
+        // One that is named twice ran once.
+        if !seen.insert(code.package.0) {
+            continue;
+        }
         tenure_audit::replay(&journal, &code, FUEL_MAX, &mut watcher())?;
     }
     Ok(())

@@ -227,6 +227,8 @@ fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
     let spent = units(&["profile", &kept, "--package", &package], "units");
     assert!(spent > 0);
     assert_eq!(spent, units(&["replay", &kept, "--package", &package], "fuel"));
+    let twice = ["profile", &kept, "--package", &package, "--package", &package];
+    assert_eq!(spent, units(&twice, "units"));
 }
 
 #[test]
