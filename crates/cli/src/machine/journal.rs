@@ -24,7 +24,7 @@ use crate::home::private_file;
 use crate::make::package::read_package;
 use crate::make::symbols::{Site, Symbols};
 use crate::reach::client::Client;
-use crate::reach::whom::Where;
+use crate::reach::whom::{TenantWhere, Where};
 use crate::terminal::output::Output;
 use crate::terminal::verdict::Verdict;
 
@@ -81,13 +81,7 @@ struct Fetch {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    place: Where,
-    /// The signing key of the device's owner, as `tenure key --own` prints it there, if that isn't you.
-    #[arg(long, value_name = "KEY")]
-    owner: Option<VerifyingKey>,
-    /// The owner's pass to the device, as `tenure pass` wrote it there: with it, --via is a device of that owner.
-    #[arg(long, value_name = "FILE", requires = "via")]
-    pass: Option<PathBuf>,
+    place: TenantWhere,
 }
 
 /// Runs `tenure journal`.
@@ -118,8 +112,8 @@ fn keep(machine: &Name, bytes: u32, place: &Where, output: &Output) -> anyhow::R
 fn fetch(arguments: &Fetch, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let (mut client, key) = (Client::new(&home)?, home.tenant_key()?);
-    let Fetch { machine, place, owner, pass, .. } = arguments;
-    let device = place.connect_as_tenant(&mut client, *owner, pass.as_deref())?;
+    let Fetch { machine, place, .. } = arguments;
+    let device = place.connect(&mut client)?;
     let secret = StaticSecret::generate(&mut LinuxEntropy)
         .map_err(|error| anyhow::anyhow!("no key for the answers: {error}"))?;
     let tenant = key.verifying_key();

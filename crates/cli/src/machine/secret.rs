@@ -8,14 +8,14 @@ use clap::Subcommand;
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::SigningKey;
 use tenure_package::{SecretChange, SecretQuery};
+use tenure_wire::Name;
 use tenure_wire::control::{Client as _, SecretList};
 use tenure_wire::limits::SECRET_BYTES_MAX;
-use tenure_wire::{Name, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::home::Home;
 use crate::reach::client::{Client, LeasedDevice};
-use crate::reach::whom::Where;
+use crate::reach::whom::TenantWhere;
 use crate::terminal::output::Output;
 
 /// Keep secrets on a device for your machines there: passwords, keys, tokens.
@@ -38,7 +38,7 @@ enum Action {
     /// Give a secret that is there a new value; machines read it from then on.
     Rotate(Value),
     /// Show which secrets are there; their values never leave the device.
-    List(Place),
+    List(TenantWhere),
     /// Remove a secret.
     Remove(Named),
 }
@@ -58,20 +58,7 @@ struct Named {
     /// The secret.
     name: Name,
     #[command(flatten)]
-    place: Place,
-}
-
-#[derive(clap::Args)]
-struct Place {
-    #[command(flatten)]
-    place: Where,
-    /// The signing key of the device's owner, as `tenure key --own` prints it there, if that isn't
-    /// you.
-    #[arg(long, value_name = "KEY")]
-    owner: Option<VerifyingKey>,
-    /// The owner's pass to the device, as `tenure pass` wrote it there: with it, --via is a device of that owner.
-    #[arg(long, value_name = "FILE", requires = "via")]
-    pass: Option<PathBuf>,
+    place: TenantWhere,
 }
 
 /// Runs `tenure secret`.
@@ -95,11 +82,10 @@ struct Session {
 }
 
 impl Session {
-    fn open(place: &Place) -> anyhow::Result<Self> {
+    fn open(place: &TenantWhere) -> anyhow::Result<Self> {
         let home = Home::from_environment()?;
         let mut client = Client::new(&home)?;
-        let device =
-            place.place.connect_as_tenant(&mut client, place.owner, place.pass.as_deref())?;
+        let device = place.connect(&mut client)?;
         Ok(Self { client, device, key: home.tenant_key()? })
     }
 
@@ -140,7 +126,7 @@ fn set(value: &Value, rotate: bool, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(place: &Place, output: &Output) -> anyhow::Result<()> {
+fn list(place: &TenantWhere, output: &Output) -> anyhow::Result<()> {
     let mut session = Session::open(place)?;
     let secrets = session.list()?.secrets;
     let text: Vec<String> = secrets

@@ -1,7 +1,7 @@
 //! Which device and which machine a command is about.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use tenure_package::{Pass, PassShown};
@@ -35,6 +35,30 @@ pub struct Where {
     /// name that you met before. The device is then named by --device, and what is said stays between you and it.
     #[arg(long, value_name = "MEMBER")]
     pub via: Option<String>,
+}
+
+/// The device and the hub to use, of whichever owner.
+#[derive(clap::Args)]
+pub struct TenantWhere {
+    #[command(flatten)]
+    place: Where,
+    /// The signing key of the device's owner, as `tenure key --own` prints it there, if that isn't
+    /// you.
+    #[arg(long, value_name = "KEY")]
+    owner: Option<VerifyingKey>,
+    /// The owner's pass to the device, as `tenure pass` wrote it there: with it, --via is a device of that owner.
+    #[arg(long, value_name = "FILE", requires = "via")]
+    pass: Option<PathBuf>,
+}
+
+impl TenantWhere {
+    /// Opens a session with a device that this user has leased.
+    ///
+    /// # Errors
+    /// It isn't known or can't be reached, or isn't that owner's.
+    pub fn connect(&self, client: &mut Client) -> anyhow::Result<LeasedDevice> {
+        self.place.connect_as_tenant(client, self.owner, self.pass.as_deref())
+    }
 }
 
 impl Where {
@@ -102,10 +126,7 @@ impl Where {
 
     /// Opens a session with a device that this user has leased from `owner`, by default from
     /// themself.
-    ///
-    /// # Errors
-    /// It isn't known or can't be reached, or isn't that owner's.
-    pub fn connect_as_tenant(
+    fn connect_as_tenant(
         &self,
         client: &mut Client,
         owner: Option<VerifyingKey>,
