@@ -1,19 +1,17 @@
 //! A run that was recorded is repeated: with sessions, frames, readings, randomness and a deep sleep in it.
 
-#[path = "../../node/tests/node/leases.rs"]
-#[allow(dead_code)]
-mod leases;
+#[allow(dead_code, reason = "a whole record is made here otherwise")]
+mod recording;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::{Point, RamFlash, Sequence, Thermometer, socket_at};
-use tenure_hal::{Entropy as _, FlashGeometry, Instant, UnixTime};
+use tenure_hal::{Entropy as _, FlashGeometry, Instant};
 use tenure_kernel::{MachineRecord, Profiler};
-use tenure_node::{Config, Door as _, Moment, Notice, Owner, Parts};
+use tenure_node::{Config, Door as _, Notice, Parts};
 use tenure_replay::{Audience, Recorded, ReplayError, Replayed, Tape, replay};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
 use tenure_vm::Frame;
@@ -21,7 +19,8 @@ use tenure_wire::control::{Client as _, Enrol, Function};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Capabilities};
 
-use leases::Lease;
+use recording::leases::{Lease, anybody};
+use recording::{KEY, Paper, config, moment};
 
 /// Logs what the thermometer says, and three digits that are drawn.
 const MACHINE: &str = r#"(module
@@ -48,36 +47,7 @@ const MACHINE: &str = r#"(module
       (i32.const 32) (i32.const 4)))
     (call $digit) (call $digit) (call $digit)))"#;
 
-/// The owner's key, by which the settings name the owner.
-const KEY: [u8; 32] = [7; 32];
 const STEP: Duration = Duration::from_millis(10);
-
-/// A file in memory that outlives who writes it.
-#[derive(Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Paper {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn config(settings: &[u8]) -> Result<Config, String> {
-    let owner = SigningKey::from_bytes(settings.first_chunk().ok_or("no key")?);
-    let machine = Seed::from_bytes(&owner.to_bytes()).device_secret().public_key();
-    let owner = Owner { verifying_key: owner.verifying_key(), machine };
-    Ok(Config::new("attic".parse().unwrap(), owner))
-}
-
-fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
-    let unix_time = Some(UnixTime { seconds: 1_800_000_000 + now.as_millis() / 1000 });
-    Moment { now, unix_time, entropy }
-}
 
 /// A device, its owner, and time.
 struct World {
@@ -112,7 +82,7 @@ impl World {
         let thermometer = Thermometer::new("thermometer", Duration::from_millis(300), points);
         device.attach(Instant::BOOT, tape.watch(Box::new(thermometer))).unwrap();
         let topics = vec!["device.*".parse().unwrap()];
-        let grants = Capabilities { subscribe: topics, ..leases::anybody() };
+        let grants = Capabilities { subscribe: topics, ..anybody() };
         let signed = Lease::of("scribe", MACHINE, grants).sign(&key, device_key);
         device.install(moment, &signed.package, &signed.placement).unwrap();
         let secret = Seed::from_bytes(&key.to_bytes()).device_secret();

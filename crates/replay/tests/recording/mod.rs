@@ -1,8 +1,8 @@
-//! Records of a device with one machine.
+//! What records of a device are made of, and records of one with one machine.
 
 #[path = "../../../node/tests/node/leases.rs"]
 #[allow(dead_code)]
-mod leases;
+pub(crate) mod leases;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -18,11 +18,12 @@ use tenure_wire::directory::Enrolment;
 
 use leases::Lease;
 
-const KEY: [u8; 32] = [7; 32];
+/// The owner's key, by which the settings name the owner.
+pub(crate) const KEY: [u8; 32] = [7; 32];
 
 /// A file in memory that outlives who writes it.
 #[derive(Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Paper(pub(crate) Arc<Mutex<Vec<u8>>>);
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -43,7 +44,7 @@ pub(crate) fn config(settings: &[u8]) -> Result<Config, String> {
     Ok(Config::new("attic".parse().unwrap(), owner))
 }
 
-fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
+pub(crate) fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
     let unix_time = Some(UnixTime { seconds: 1_800_000_000 + now.as_millis() / 1000 });
     Moment { now, unix_time, entropy }
 }
