@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use core::time::Duration;
 
 use tenure_hal::Flash;
-use tenure_pipeline::{Policy, Publication, SubscribeError, TooLong};
+use tenure_pipeline::{Event, Policy, Publication, SubscribeError, TooLong};
 use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::{EVENT_BYTES_MAX, PATTERN_BYTES_MAX, TOPIC_BYTES_MAX};
 use tenure_wire::{Topic, TopicPattern};
@@ -15,7 +15,9 @@ use super::{Status, Stop, function_name, spend_message, text, write_from};
 use crate::cost;
 use crate::events::{COMMAND_TOPIC, DEVICE_TOPIC, Handler};
 use crate::machine::{Progress, Wait};
+use crate::parts::Parts;
 use crate::program::Program;
+use crate::slot::Slot;
 use crate::turn::Turn;
 
 /// The timeout that never comes.
@@ -144,31 +146,18 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn event_topic(&mut self, into: GuestBuffer) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(event) = self.door().event().transpose()? {
-            into.write(self.program.memory_mut(), event.topic.as_bytes())?;
-            return Ok(event.topic.len());
-        }
-        let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
+        let event = in_hand(self.parts, self.machine.slot)?;
         into.write(self.program.memory_mut(), event.topic.as_bytes())?;
         Ok(event.topic.len())
     }
 
     pub(super) fn event_read(&mut self, offset: u32, into: GuestBuffer) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(event) = self.door().event().transpose()? {
-            return write_from(&mut self.program, into, &event.payload, offset);
-        }
-        let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
+        let event = in_hand(self.parts, self.machine.slot)?;
         write_from(&mut self.program, into, event.payload, offset)
     }
 
-    pub(super) fn event_dropped(&mut self) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(event) = self.door().event().transpose()? {
-            return Ok(usize::try_from(event.dropped).unwrap_or(usize::MAX));
-        }
-        let event = self.parts.events.held(self.machine.slot).ok_or(HostError::NotFound)?;
+    pub(super) fn event_dropped(&self) -> Status {
+        let event = in_hand(self.parts, self.machine.slot)?;
         Ok(usize::try_from(event.dropped_before).unwrap_or(usize::MAX))
     }
 
@@ -181,6 +170,17 @@ impl<F: Flash> Turn<'_, '_, F> {
         let dropped = self.parts.events.dropped(self.machine.slot, &pattern);
         Ok(usize::try_from(dropped.ok_or(HostError::NotFound)?).unwrap_or(usize::MAX))
     }
+}
+
+/// The event that the machine in `slot` has in hand: the script's, if a journal is played.
+fn in_hand<F>(parts: &Parts<F>, slot: Slot) -> Result<Event<'_>, Stop> {
+    #[cfg(feature = "journal")]
+    if let Some(script) = &parts.script {
+        let event = script.event.as_ref().ok_or(HostError::NotFound)?;
+        let (topic, payload) = (&event.topic[..], &event.payload[..]);
+        return Ok(Event { topic, payload, number: 0, dropped_before: event.dropped });
+    }
+    Ok(parts.events.held(slot).ok_or(HostError::NotFound)?)
 }
 
 fn pattern_of(program: &Program, topic: GuestText) -> Result<TopicPattern, Stop> {

@@ -4,7 +4,7 @@
 //! memory, then it asks the device. So a bad pointer and a malformed name are found in a replay as they were before.
 
 use tenure_hal::Flash;
-use tenure_journal::{Event, Given, Record, Woken};
+use tenure_journal::{Given, Record, Woken};
 use tenure_wire::host_call::{GuestBytes, HostCall, HostError};
 
 use super::{Status, Stop, length_word, number_of, time};
@@ -221,13 +221,6 @@ impl<F: Flash> Door<'_, '_, '_, F> {
     pub(super) fn note_random(&mut self, bytes: &[u8]) {
         let turn = &mut *self.0;
         turn.machine.note(|| Record::Random(bytes.to_vec()));
-    }
-
-    /// The event that the machine has in hand, if a journal is played.
-    pub(super) fn event(&self) -> Option<Result<Event, Stop>> {
-        let turn = &*self.0;
-        let script = turn.parts.script.as_ref()?;
-        Some(script.event.clone().ok_or(Stop::Error(HostError::NotFound)))
     }
 
     /// Writes down the answer that the machine is about to get, if it waited for one.
