@@ -10,11 +10,12 @@ use tenure_hal::Instant;
 use crate::event::{Destination, Message, Notification, ProtocolNumber, Request, Timer, write};
 use crate::interception::Passage;
 use crate::links::{Asks, Sends, Sets, Tells};
-use crate::room::Growing;
+use crate::room::{self, Growing};
+use crate::timers::Pending;
 use crate::{NodeId, Random};
 
-/// The steps in which room for orders grows.
-const ENTRIES_STEP: usize = 4;
+/// The room that is left for orders of timers: a protocol whose timer is lost may never run again.
+const ENTRIES_FOR_TIMERS: usize = 2;
 /// How much memory for the bytes of orders is kept where there are none.
 const KEPT_BYTES_MAX: usize = 1024;
 
@@ -32,6 +33,8 @@ pub(crate) struct Surroundings {
     pub(crate) random: Random,
     pub(crate) payload_bytes_max: usize,
     pub(crate) commands: Commands,
+    /// Where a timer's value is encoded; it has room for the longest.
+    pub(crate) timer_value: Growing,
     /// Whose handler runs, and in which of its lives.
     pub(crate) running: (ProtocolNumber, u16),
 }
@@ -106,9 +109,7 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sets<T>,
     {
-        let at = self.surroundings.now + after;
-        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
-        self.command(Action::SetTimer { kind: T::KIND, at, period: None, bytes });
+        self.set_timer(timer, after, None);
     }
 
     /// Lets `timer` go off once, `span` from now or up to a quarter sooner or later, so that nodes don't
@@ -127,9 +128,7 @@ impl<'a, P> Context<'a, P> {
         P: Sets<T>,
     {
         let period = period.max(Duration::from_micros(1));
-        let at = self.surroundings.now + period;
-        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
-        self.command(Action::SetTimer { kind: T::KIND, at, period: Some(period), bytes });
+        self.set_timer(timer, period, Some(period));
     }
 
     /// Forgets `timer`.
@@ -137,8 +136,8 @@ impl<'a, P> Context<'a, P> {
     where
         P: Sets<T>,
     {
-        let bytes = self.surroundings.commands.write(|bytes| write(timer, bytes));
-        self.command(Action::CancelTimer { kind: T::KIND, bytes });
+        self.encode(timer);
+        self.surroundings.cancel_timer(T::KIND);
     }
 
     /// Asks whichever protocol serves `request`; the answer comes to [`crate::Awaits`].
@@ -189,9 +188,51 @@ impl<'a, P> Context<'a, P> {
         self.command(Action::Resume { passage, bytes });
     }
 
+    fn set_timer<T: Timer>(&mut self, timer: &T, after: Duration, period: Option<Duration>) {
+        self.encode(timer);
+        self.surroundings.set_timer(T::KIND, after, period);
+    }
+
+    fn encode<T: Timer>(&mut self, timer: &T) {
+        let value = &mut self.surroundings.timer_value;
+        value.truncate(0);
+        write(timer, value);
+    }
+
     fn command(&mut self, action: Action) {
-        let (by, incarnation) = self.surroundings.running;
-        self.surroundings.commands.add(Command { by, incarnation, action });
+        self.surroundings.command(action);
+    }
+}
+
+impl Surroundings {
+    /// Orders a timer whose value was encoded.
+    #[inline(never)]
+    fn set_timer(&mut self, kind: u8, after: Duration, period: Option<Duration>) {
+        let at = self.now + after;
+        match self.pending(kind) {
+            Some(timer) => self.command(Action::SetTimer { timer, at, period }),
+            None => self.commands.lost += 1,
+        }
+    }
+
+    /// Orders that a timer is forgotten whose value was encoded.
+    #[inline(never)]
+    fn cancel_timer(&mut self, kind: u8) {
+        if let Some(timer) = self.pending(kind) {
+            self.command(Action::CancelTimer { timer });
+        }
+    }
+
+    /// A timer whose value was encoded; `None` if that is longer than a timer's value may be.
+    fn pending(&self, kind: u8) -> Option<Pending> {
+        let pending = Pending::new(self.running.0, kind, &self.timer_value.bytes);
+        debug_assert!(pending.is_some(), "a timer's value is short");
+        pending
+    }
+
+    fn command(&mut self, action: Action) {
+        let (by, incarnation) = self.running;
+        self.commands.add(Command { by, incarnation, action });
     }
 }
 
@@ -236,12 +277,12 @@ pub(crate) struct Command {
     pub(crate) action: Action,
 }
 
-/// An order; the ranges are of [`Commands::bytes`].
+/// An order; the ranges are of [`Commands::bytes`]. A timer's value stands in its order, so that it takes no more memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Send { to: Destination, patience: Duration, bytes: Range<u32> },
-    SetTimer { kind: u8, at: Instant, period: Option<Duration>, bytes: Range<u32> },
-    CancelTimer { kind: u8, bytes: Range<u32> },
+    SetTimer { timer: Pending, at: Instant, period: Option<Duration> },
+    CancelTimer { timer: Pending },
     Request { number: u16, head_bytes: u16, bytes: Range<u32> },
     Reply { route: ReplyRoute, request_bytes: u16, bytes: Range<u32> },
     Notify { number: u16, bytes: Range<u32> },
@@ -249,15 +290,15 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    pub(crate) fn range(&self) -> &Range<u32> {
+    /// Where its bytes stand; `None` for a timer's order.
+    pub(crate) fn range(&self) -> Option<&Range<u32>> {
         match self {
             Self::Send { bytes, .. }
-            | Self::SetTimer { bytes, .. }
-            | Self::CancelTimer { bytes, .. }
             | Self::Request { bytes, .. }
             | Self::Reply { bytes, .. }
             | Self::Notify { bytes, .. }
-            | Self::Resume { bytes, .. } => bytes,
+            | Self::Resume { bytes, .. } => Some(bytes),
+            Self::SetTimer { .. } | Self::CancelTimer { .. } => None,
         }
     }
 }
@@ -273,14 +314,16 @@ impl Commands {
     /// Adds an order whose bytes were written, if the heap has had room for them and has some for it.
     #[inline(never)]
     fn add(&mut self, command: Command) {
-        let spare = self.entries.capacity() - self.entries.len();
-        let has_room = spare > 0 || self.entries.try_reserve_exact(ENTRIES_STEP).is_ok();
-        if self.bytes.is_cut || !has_room {
-            self.bytes.truncate(command.action.range().start as usize);
-            self.lost += 1;
+        let range = command.action.range();
+        let kept = if range.is_some() { ENTRIES_FOR_TIMERS } else { 0 };
+        if room::has_place(&mut self.entries, kept) && !self.bytes.is_cut {
+            self.entries.push(command);
             return;
         }
-        self.entries.push(command);
+        if let Some(range) = range {
+            self.bytes.truncate(range.start as usize);
+        }
+        self.lost += 1;
     }
 
     /// How many orders were lost since this was last asked.
@@ -288,9 +331,18 @@ impl Commands {
         core::mem::take(&mut self.lost)
     }
 
-    /// The bytes of a command.
-    pub(crate) fn bytes(&self, range: &Range<u32>) -> &[u8] {
-        self.bytes.bytes.get(range.start as usize..range.end as usize).unwrap_or_default()
+    /// The bytes of an order; none of a timer's.
+    pub(crate) fn bytes(&self, action: &Action) -> &[u8] {
+        let range = action.range().map(|range| range.start as usize..range.end as usize);
+        range.and_then(|range| self.bytes.bytes.get(range)).unwrap_or_default()
+    }
+
+    /// Takes the memory of `others`, which are done, if it is more.
+    pub(crate) fn reuse(&mut self, mut others: Self) {
+        if others.entries.capacity() > self.entries.capacity() {
+            others.clear();
+            *self = others;
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -11,7 +11,8 @@ use crate::event::{Envelope, Event, ProtocolNumber};
 use crate::interception::{Passage, Verdict};
 use crate::protocol::{Description, Malformed, Protocol, dispatch};
 use crate::queue::{QueueLimits, Queues};
-use crate::timers::{Pending, Timers};
+use crate::room::Growing;
+use crate::timers::{TIMER_BYTES_MAX, Timers};
 use crate::{NodeId, Random};
 
 /// A protocol of any type, as an executor holds it.
@@ -126,6 +127,7 @@ impl<Q: Queues, T: Timers> Executor<Q, T> {
                 random: Random::new(seed),
                 payload_bytes_max,
                 commands: Commands::default(),
+                timer_value: Growing::with_room(TIMER_BYTES_MAX),
                 running: (ProtocolNumber::HOST, 0),
             },
         }
@@ -199,23 +201,11 @@ impl<Q: Queues, T: Timers> Executor<Q, T> {
     }
 
     /// Sets or cancels a timer; `false` if there is no room. `None` if `action` is another.
-    pub(crate) fn attend_to_timer(
-        &mut self,
-        by: ProtocolNumber,
-        action: &Action,
-        value: &[u8],
-    ) -> Option<bool> {
-        let timer = |kind| {
-            let timer = Pending::new(by, kind, value);
-            debug_assert!(timer.is_some(), "a timer's value is short");
-            timer
-        };
-        match *action {
-            Action::SetTimer { kind, at, period, .. } => {
-                Some(timer(kind).is_some_and(|timer| self.timers.set(timer, at, period)))
-            }
-            Action::CancelTimer { kind, .. } => {
-                timer(kind).iter().for_each(|timer| self.timers.cancel(timer));
+    pub(crate) fn attend_to_timer(&mut self, action: &Action) -> Option<bool> {
+        match action {
+            Action::SetTimer { timer, at, period } => Some(self.timers.set(*timer, *at, *period)),
+            Action::CancelTimer { timer } => {
+                self.timers.cancel(timer);
                 Some(true)
             }
             _ => None,

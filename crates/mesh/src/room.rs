@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 pub(crate) const STEP_BYTES: usize = 256;
 /// The shortest ones.
 const STEP_BYTES_MIN: usize = 8;
+/// The steps in which lists grow.
+const PLACES_STEP: usize = 4;
 
 /// Makes room in `bytes` for `more` bytes, in long steps; `false` if the heap has none.
 pub(crate) fn make_room(bytes: &mut Vec<u8>, more: usize) -> bool {
@@ -34,6 +36,13 @@ fn grow(bytes: &mut Vec<u8>, more: usize, step: usize) -> bool {
             .any(|room| room >= more && bytes.try_reserve_exact(room).is_ok())
 }
 
+/// Whether `list` has a place for one more beside those that are `kept` for others; it grows by a few if the heap has
+/// room.
+pub(crate) fn has_place<T>(list: &mut Vec<T>, kept: usize) -> bool {
+    let spare = list.capacity() - list.len();
+    spare > kept || list.try_reserve_exact(spare + PLACES_STEP).is_ok()
+}
+
 /// Bytes to which is appended what the heap has room for. Whoever appends asks at the end whether something is missing.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
@@ -42,6 +51,11 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
+    /// No bytes, with room for so many.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), is_cut: false }
+    }
+
     #[inline(never)]
     pub(crate) fn append(&mut self, more: &[u8]) {
         self.is_cut |= !append(&mut self.bytes, more);

@@ -110,7 +110,7 @@ impl<Q: Queues, T: Timers> Satellite<Q, T> {
         self.executor.slots.iter().map(|slot| slot.description).collect()
     }
 
-    /// How many events and timers didn't fit their queues.
+    /// How many events and timers didn't fit their queues, and how many orders the heap had no room for.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -143,9 +143,10 @@ impl<Q: Queues, T: Timers> Satellite<Q, T> {
     /// Sets timers, and packs everything else that handlers wanted done.
     fn gather(&mut self) {
         let mut commands = core::mem::take(&mut self.executor.surroundings.commands);
+        self.lost += commands.take_lost();
         for command in &commands.entries {
-            let bytes = commands.bytes(command.action.range());
-            match self.executor.attend_to_timer(command.by, &command.action, bytes) {
+            let bytes = commands.bytes(&command.action);
+            match self.executor.attend_to_timer(&command.action) {
                 Some(taken) => self.lost += u64::from(!taken),
                 None if self.wanted.len() >= PARCELS_MAX => self.lost += 1,
                 None => self.wanted.push_back(Parcel {

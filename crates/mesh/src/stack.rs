@@ -549,18 +549,14 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             let commands = &mut self.executor.surroundings.commands;
             self.counters.orders_lost += commands.take_lost();
             if commands.entries.is_empty() {
-                if !spare.entries.is_empty() {
-                    // Its memory is used again.
-                    spare.clear();
-                    *commands = spare;
-                }
-                return;
+                return commands.reuse(spare);
             }
-            spare = core::mem::take(commands);
+            core::mem::swap(&mut spare, commands);
             for command in &spare.entries {
-                let bytes = spare.bytes(command.action.range());
+                let bytes = spare.bytes(&command.action);
                 self.carry_out(now, command.by, command.incarnation, &command.action, bytes);
             }
+            spare.clear();
         }
         self.counters.circular += self.executor.surroundings.commands.entries.len() as u64;
         self.executor.surroundings.commands.clear();
@@ -592,7 +588,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             }
             Action::Notify { number, .. } => self.spread(number, bytes),
             Action::SetTimer { .. } | Action::CancelTimer { .. } => {
-                let taken = self.executor.attend_to_timer(by, action, bytes);
+                let taken = self.executor.attend_to_timer(action);
                 self.counters.timers_lost += u64::from(taken == Some(false));
             }
         }

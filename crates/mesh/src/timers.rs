@@ -6,6 +6,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 
 use crate::ProtocolNumber;
+use crate::room::has_place;
 
 /// The longest encoding of a timer's value, in bytes.
 pub const TIMER_BYTES_MAX: usize = 16;
@@ -96,6 +97,7 @@ impl Timers for TimerList {
         match self.entries.iter().position(|entry| entry.timer == timer) {
             Some(known) => self.entries[known] = entry,
             None if self.entries.len() >= self.timers_max => return false,
+            None if !has_place(&mut self.entries, 0) => return false,
             None => self.entries.push(entry),
         }
         self.find_first();

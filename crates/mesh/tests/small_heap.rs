@@ -74,6 +74,46 @@ impl Handles<Shout> for Shouter {
     }
 }
 
+/// Sets its only timer anew each time it goes off, behind more messages than there is memory for.
+#[derive(Debug, Default)]
+struct Pacer {
+    paces: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Step;
+
+#[derive(Serialize, Deserialize)]
+struct Pace {
+    number: u64,
+}
+
+tenure_mesh::protocol! {
+    Pacer = 201, "pacer";
+    messages { Step = 1 }
+    timers { Pace = 1 }
+}
+
+impl Protocol for Pacer {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        context.after(Duration::from_secs(1), &Pace { number: u64::MAX });
+    }
+}
+
+impl Expires<Pace> for Pacer {
+    fn expire(&mut self, pace: Pace, context: &mut Context<'_, Self>) {
+        self.paces += 1;
+        for length in (0..200).rev() {
+            context.transmit(&Step, Outgoing { body: &[7; 200][..length], ..Outgoing::default() });
+        }
+        context.after(Duration::from_secs(1), &Pace { number: pace.number - 1 });
+    }
+}
+
+impl Handles<Step> for Pacer {
+    fn handle(&mut self, _: Step, _: Reception<'_>, _: &mut Context<'_, Self>) {}
+}
+
 fn stack(node: u64) -> Stack {
     let framer = FramerConfig::new(NodeId::from_number(node), 1, [0; 8]);
     let mut stack = Stack::new(StackConfig::default(), Framer::new(framer, Unsealed));
@@ -133,4 +173,22 @@ fn timers_go_on_on_a_heap_that_has_no_piece_for_a_message() {
     PIECE_BYTES_MAX.set(usize::MAX);
     assert_eq!(stack.counters().orders_lost, 10);
     assert_eq!(stack.protocol::<Shouter>().expect("it was started").beats, 10);
+}
+
+#[test]
+fn timer_that_is_set_behind_messages_without_room_is_not_lost() {
+    for piece_bytes_max in [256, 512, 1024, 2048] {
+        let (mut one, mut two) = (stack(1), stack(2));
+        one.start(Instant::BOOT, Pacer::default());
+        for second in 1..=10 {
+            let now = Instant::from_millis(second * 1000 + 1);
+            PIECE_BYTES_MAX.set(piece_bytes_max);
+            one.poll(now);
+            PIECE_BYTES_MAX.set(usize::MAX);
+            carry(&mut one, &mut two, now);
+        }
+        assert!(one.counters().orders_lost > 0, "pieces of {piece_bytes_max} bytes were enough");
+        let paces = one.protocol::<Pacer>().expect("it was started").paces;
+        assert_eq!(paces, 10, "pieces of at most {piece_bytes_max} bytes");
+    }
 }
