@@ -4,6 +4,9 @@ mod calls;
 mod events;
 #[cfg(feature = "journal")]
 mod journal;
+#[cfg(not(feature = "journal"))]
+#[path = "host/no_journal.rs"]
+mod journal;
 mod timers;
 mod tree;
 
@@ -36,9 +39,9 @@ use crate::storage::Storage;
 use crate::timer::First;
 use crate::turn::{HostResult, Turn, Verdict};
 #[cfg(feature = "journal")]
+pub(crate) use journal::Asks;
+pub(crate) use journal::Door;
 use journal::Question;
-#[cfg(feature = "journal")]
-pub(crate) use journal::{Asks, Door};
 
 /// Ends a line of the log that was cut.
 const CUT: &str = "…";
@@ -79,6 +82,9 @@ pub(crate) enum Stop {
     More(Progress),
     /// The machine is told the call's number, and the call is sent on its way.
     Send(CallId),
+    /// The machine is told what its journal says.
+    #[cfg_attr(not(feature = "journal"), expect(dead_code, reason = "no journal is played"))]
+    Played(usize),
 }
 
 impl From<BadPointer> for Stop {
@@ -130,7 +136,6 @@ impl<F: Flash> Turn<'_, '_, F> {
     /// Does what the machine asks.
     pub(crate) fn serve(&mut self, call: &HostCall) -> Verdict {
         commit_ranges(&mut self.program, call);
-        #[cfg(feature = "journal")]
         if let Some(verdict) = self.door().tell_time(call) {
             return verdict;
         }
@@ -204,14 +209,13 @@ impl<F: Flash> Turn<'_, '_, F> {
             HostCall::event_dropped {} => self.event_dropped(),
             HostCall::topic_dropped { topic } => self.topic_dropped(topic),
         };
-        #[cfg(feature = "journal")]
         self.door().note_answer(call, &status);
         self.verdict(call, status)
     }
 
     fn verdict(&mut self, call: &HostCall, status: Status) -> Verdict {
         match status {
-            Ok(length) => Verdict::Continue(word(length_word(length))),
+            Ok(length) | Err(Stop::Played(length)) => Verdict::Continue(word(length_word(length))),
             Err(Stop::Error(error)) => Verdict::Continue(word(error.code())),
             Err(Stop::Fault(kind)) => Verdict::Fault(kind),
             Err(Stop::Wait(wait)) => Verdict::Wait(wait),
@@ -294,18 +298,10 @@ impl<F: Flash> Turn<'_, '_, F> {
         let wanted = into.capacity().min(PARAMETER_BYTES_MAX);
         let done = self.machine.take_progress().bytes;
         let mut bytes = alloc::vec![0; wanted.saturating_sub(done).min(cost::PIECE_RANDOM_BYTES)];
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask_failure() {
-            return status;
-        }
-        #[cfg(feature = "journal")]
-        let is_played = self.door().play_random(&mut bytes).transpose()?.is_some();
-        #[cfg(not(feature = "journal"))]
-        let is_played = false;
-        if !is_played {
+        self.door().ask_failure()?;
+        if !self.door().play_random(&mut bytes)? {
             self.world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
         }
-        #[cfg(feature = "journal")]
         self.door().note_random(&bytes);
         into.write_at(self.program.memory_mut(), done, &bytes)?;
         self.extra_cost += cost::of_random(bytes.len());
@@ -317,10 +313,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     fn raise_tier(&mut self, tier: u32, fuel: u32) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let machine = &mut self.machine;
         let share = machine.record.share;
         let tier = u16::try_from(tier).unwrap_or(u16::MAX);
@@ -339,10 +332,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     fn budget_left(&mut self, which: u32) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let (now, slot) = (self.now(), self.machine.slot);
         let tasks = self.machine.tasks_waiting() + self.parts.calls.count_of(slot);
         let (budget, meters) = (self.machine.record.budget, &mut self.machine.meters);

@@ -16,6 +16,7 @@ use tenure_wire::host_call::HostCall;
 use crate::calls::CallId;
 use crate::cost;
 use crate::fault::{Fault, FaultKind};
+use crate::host::Door;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Machine, Running, Wait};
 use crate::parts::Parts;
@@ -277,15 +278,13 @@ fn finish_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool
 
 impl<'a, 'w, F: Flash> Turn<'a, 'w, F> {
     /// The door through which what the device knows enters the machine.
-    #[cfg(feature = "journal")]
-    pub(crate) fn door(&mut self) -> crate::host::Door<'_, 'a, 'w, F> {
-        crate::host::Door(self)
+    pub(crate) fn door(&mut self) -> Door<'_, 'a, 'w, F> {
+        Door::new(self)
     }
 
     /// Hands the program what its last host call waited for, and readies it for a task that `is_new`;
     /// returns how the turn ends if it does with that.
     fn begin(&mut self, is_new: bool) -> Option<End> {
-        #[cfg(feature = "journal")]
         self.door().note_woken();
         if let Some(woken) = self.machine.woken.take()
             && woken.hand_to(&mut self.program).is_none()

@@ -12,7 +12,6 @@ use tenure_wire::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
 use tenure_wire::url::URL_BYTES_MAX;
 use tenure_wire::{Name, Target};
 
-#[cfg(feature = "journal")]
 use super::Question;
 use super::{Status, Stop, function_name, read_parameter, spend_message, text};
 #[cfg(feature = "reach")]
@@ -39,10 +38,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         // One that is refused at once has no result, nor the one before it any longer.
         self.machine.call_result.clear();
         let request = read_request(&self.program, called)?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::waiting(Wait::Call(CallId(0)))) {
-            return status;
-        }
+        self.door().ask(Question::waiting(Wait::Call(CallId(0))))?;
         if let Request::Call { target, .. } = &request
             && is_meant(&self.machine, self.parts.config.device.as_ref(), target)
         {
@@ -69,10 +65,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         if matches!(request, Request::Visit(Ask::More)) {
             return Err(HostError::Invalid.into());
         }
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::MESSAGE) {
-            return status;
-        }
+        self.door().ask(Question::MESSAGE)?;
         self.check_request(&request)?;
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);
         Err(Stop::Send(self.insert(request, completion, deadline_ms, retries)?))
@@ -81,10 +74,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn resolve(&mut self, target: GuestText, into: GuestBuffer) -> Status {
         into.write(self.program.memory_mut(), &[])?;
         let target = target_of(&self.program, target)?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::waiting(Wait::Keys(CallId(0), into))) {
-            return status;
-        }
+        self.door().ask(Question::waiting(Wait::Keys(CallId(0), into)))?;
         let id = self.insert_blocking(0, Request::Resolve { target })?;
         Err(Stop::Wait(Wait::Keys(id, into)))
     }
@@ -93,10 +83,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         into.write(self.program.memory_mut(), &[])?;
         let name = text(&self.program, name, NAME_BYTES_MAX)?;
         let name = name.parse::<Name>().map_err(|_| HostError::Invalid)?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::waiting(Wait::Secret(CallId(0), into))) {
-            return status;
-        }
+        self.door().ask(Question::waiting(Wait::Secret(CallId(0), into)))?;
         let now = self.now();
         let (outbox, machine) = (&mut self.parts.outbox, &mut self.machine);
         let granted = outbox.ask(machine, now, |grants| grants.read_secret(name.as_str()));
@@ -107,10 +94,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn peers(&mut self, which: u32, into: GuestBuffer) -> Status {
         into.write(self.program.memory_mut(), &[])?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::waiting(Wait::Keys(CallId(0), into))) {
-            return status;
-        }
+        self.door().ask(Question::waiting(Wait::Keys(CallId(0), into)))?;
         let own = which & PEERS_HERE != 0;
         let others = which & PEERS_ELSEWHERE != 0;
         let id = self.insert_blocking(0, Request::Peers { own, others })?;

@@ -9,7 +9,6 @@ use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::{EVENT_BYTES_MAX, PATTERN_BYTES_MAX, TOPIC_BYTES_MAX};
 use tenure_wire::{Topic, TopicPattern};
 
-#[cfg(feature = "journal")]
 use super::Question;
 use super::{Status, Stop, function_name, spend_message, text, write_from};
 use crate::cost;
@@ -30,12 +29,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         if payload.length() > EVENT_BYTES_MAX {
             return Err(HostError::TooLong.into());
         }
-        #[cfg(feature = "journal")]
-        if let Some(status) =
-            self.door().ask(Question { reads: Some(payload), ..Question::MESSAGE })
-        {
-            return status;
-        }
+        self.door().ask(Question::MESSAGE.reading(payload))?;
         let mut publication = match self.machine.take_progress().publication {
             Some(publication) => publication,
             None => self.begin_publication(&topic, payload)?,
@@ -95,10 +89,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         if handler.is_there() && !parts.storage.has_function(machine, &handler.0) {
             return Err(HostError::NotFound.into());
         }
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let (parts, machine) = (&mut *self.parts, &mut self.machine);
         let granted = parts.outbox.ask(machine, now, |grants| grants.subscribe(&pattern));
         granted.map_err(|_| HostError::NotGranted)?;
@@ -113,21 +104,13 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn unsubscribe(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let ended = self.parts.events.unsubscribe(&mut self.machine, &pattern);
         ended.then_some(0).ok_or(HostError::NotFound.into())
     }
 
     pub(super) fn event_next(&mut self, timeout_ms: u32) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) =
-            self.door().ask(Question { is_message: false, ..Question::waiting(Wait::Event(None)) })
-        {
-            return status;
-        }
+        self.door().ask(Question::EVENT)?;
         let (now, slot) = (self.now(), self.machine.slot);
         let events = &mut self.parts.events;
         if let Some(length) = events.take_next(slot) {
@@ -163,10 +146,7 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn topic_dropped(&mut self, topic: GuestText) -> Status {
         let pattern = pattern_of(&self.program, topic)?;
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let dropped = self.parts.events.dropped(self.machine.slot, &pattern);
         Ok(usize::try_from(dropped.ok_or(HostError::NotFound)?).unwrap_or(usize::MAX))
     }

@@ -30,11 +30,11 @@ pub(crate) enum Asks {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Question {
     /// Whether it counts as a message where it isn't refused.
-    pub(super) is_message: bool,
+    is_message: bool,
     /// The wait of the machine where there is no answer at once.
-    pub(super) wait: Option<Wait>,
+    wait: Option<Wait>,
     /// A part of the machine's memory that is read once the device allows it.
-    pub(super) reads: Option<GuestBytes>,
+    reads: Option<GuestBytes>,
 }
 
 impl Question {
@@ -48,6 +48,14 @@ impl Question {
     pub(super) const fn waiting(wait: Wait) -> Self {
         Self { is_message: true, wait: Some(wait), reads: None }
     }
+
+    /// An event that the machine waits for.
+    pub(super) const EVENT: Self = Self { wait: Some(Wait::Event(None)), ..Self::STATUS };
+
+    /// As this, with a part of the machine's memory that is read once the device allows it.
+    pub(super) fn reading(self, bytes: GuestBytes) -> Self {
+        Self { reads: Some(bytes), ..self }
+    }
 }
 
 /// The errors by which a device fails a host call that follows from the machine's state otherwise.
@@ -55,42 +63,47 @@ const FAILURES: [HostError; 4] =
     [HostError::Device, HostError::Full, HostError::FlashBudget, HostError::StoredBudget];
 
 /// The door through which what the device knows enters the machine that has a turn.
-pub(crate) struct Door<'t, 'a, 'w, F>(pub(crate) &'t mut Turn<'a, 'w, F>);
+pub(crate) struct Door<'t, 'a, 'w, F>(&'t mut Turn<'a, 'w, F>);
 
-impl<F: Flash> Door<'_, '_, '_, F> {
-    /// The device's answer from the script, if a journal is played; else it will be written down.
-    pub(super) fn ask(&mut self, question: Question) -> Option<Status> {
+impl<'t, 'a, 'w, F: Flash> Door<'t, 'a, 'w, F> {
+    pub(crate) fn new(turn: &'t mut Turn<'a, 'w, F>) -> Self {
+        Self(turn)
+    }
+
+    /// Lets the call ask the device, whose answer will be written down; if a journal is played, ends the call with the
+    /// answer that stands there.
+    pub(super) fn ask(&mut self, question: Question) -> Result<(), Stop> {
         let turn = &mut *self.0;
         if turn.parts.script.is_none() {
             if turn.machine.journal.is_some() {
                 turn.asks = Asks::Device { flash_bytes: turn.machine.usage.flash_bytes };
             }
-            return None;
+            return Ok(());
         }
         // The pieces of the call are the journal's.
         let _ = turn.machine.take_progress();
-        let script = turn.parts.script.as_mut()?;
+        let Some(script) = &mut turn.parts.script else { return Ok(()) };
         let Some(given) = script.take_given() else {
             let misread = question.reads.map(|bytes| bytes.read(turn.program.memory()));
             if let Some(Err(error)) = misread {
                 // It was a message before that was found.
                 turn.machine.usage.messages += u64::from(question.is_message);
-                return Some(Err(error.into()));
+                return Err(error.into());
             }
             let Some(wait) = question.wait else {
                 script.differs("an answer of the device");
-                return Some(Err(Stop::Fault(FaultKind::Image)));
+                return Err(Stop::Fault(FaultKind::Image));
             };
             if matches!(wait, Wait::Event(_)) {
                 script.event = None;
             }
             turn.machine.usage.messages += u64::from(question.is_message);
-            return Some(Err(Stop::Wait(wait)));
+            return Err(Stop::Wait(wait));
         };
         let Given { value, event, more, fuel, flash_bytes } = given;
         if fuel > cost::HOST_CALL_MAX {
             script.differs("an answer of the device");
-            return Some(Err(Stop::Fault(FaultKind::Image)));
+            return Err(Stop::Fault(FaultKind::Image));
         }
         if event.is_some() {
             script.event = event;
@@ -102,42 +115,41 @@ impl<F: Flash> Door<'_, '_, '_, F> {
                 turn.machine.usage.flash_bytes.saturating_add(flash_bytes);
         }
         if more {
-            return Some(Err(Stop::More(Progress::default())));
+            return Err(Stop::More(Progress::default()));
         }
         // An event that is too long was a message before that was found.
         let is_sent = value >= 0 || question.reads.is_some() && value == HostError::TooLong.code();
         turn.machine.usage.messages += u64::from(question.is_message && is_sent);
-        Some(match usize::try_from(value) {
-            Ok(value) => Ok(value),
-            Err(_) => Err(match HostError::from_code(value) {
-                Some(error) => Stop::Error(error),
-                None => {
-                    script.differs("an answer of the device");
-                    Stop::Fault(FaultKind::Image)
-                }
-            }),
+        Err(match (usize::try_from(value), HostError::from_code(value)) {
+            (Ok(value), _) => Stop::Played(value),
+            (Err(_), Some(error)) => Stop::Error(error),
+            (Err(_), None) => {
+                script.differs("an answer of the device");
+                Stop::Fault(FaultKind::Image)
+            }
         })
     }
 
-    /// The device's failure from the script, if a journal is played and it failed; else that will be written down.
-    pub(super) fn ask_failure(&mut self) -> Option<Status> {
+    /// Lets the call go on, whose failure will be written down if it is the device's; if a journal is played, ends the
+    /// call with the failure that stands there.
+    pub(super) fn ask_failure(&mut self) -> Result<(), Stop> {
         let turn = &mut *self.0;
         let Some(script) = &mut turn.parts.script else {
             if turn.machine.journal.is_some() {
                 turn.asks = Asks::Failure;
                 turn.machine.note_call();
             }
-            return None;
+            return Ok(());
         };
-        let error = script.refusal()?;
+        let Some(error) = script.refusal() else { return Ok(()) };
         let _ = turn.machine.take_progress();
-        Some(Err(match HostError::from_code(error) {
+        Err(match HostError::from_code(error) {
             Some(error) => Stop::Error(error),
             None => {
-                turn.parts.script.as_mut()?.differs("the tree");
+                script.differs("the tree");
                 Stop::Fault(FaultKind::Image)
             }
-        }))
+        })
     }
 
     /// Writes down what the device answered.
@@ -148,7 +160,7 @@ impl<F: Flash> Door<'_, '_, '_, F> {
             Err(Stop::Error(error)) => error.code(),
             Err(Stop::Send(id)) => length_word(number_of(*id)),
             Err(Stop::More(_)) => 0,
-            Err(Stop::Fault(_) | Stop::Wait(_)) => {
+            Err(Stop::Fault(_) | Stop::Wait(_) | Stop::Played(_)) => {
                 turn.asks = Asks::Nothing;
                 return;
             }
@@ -207,14 +219,13 @@ impl<F: Flash> Door<'_, '_, '_, F> {
         }
     }
 
-    /// Fills `bytes` from the script, if a journal is played; `None` if none is, and an error if the script has others.
-    pub(super) fn play_random(&mut self, bytes: &mut [u8]) -> Option<Result<(), Stop>> {
-        let turn = &mut *self.0;
-        let script = turn.parts.script.as_mut()?;
-        Some(match script.take_random(bytes) {
-            true => Ok(()),
+    /// Fills `bytes` from the script; `false` if no journal is played.
+    pub(super) fn play_random(&mut self, bytes: &mut [u8]) -> Result<bool, Stop> {
+        let Some(script) = &mut self.0.parts.script else { return Ok(false) };
+        match script.take_random(bytes) {
+            true => Ok(true),
             false => Err(Stop::Fault(FaultKind::Image)),
-        })
+        }
     }
 
     /// Writes down random bytes that were drawn.

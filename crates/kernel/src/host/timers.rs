@@ -15,7 +15,6 @@ use tenure_wire::host_call::{GuestBytes, GuestText, HostError};
 use tenure_wire::limits::TIMERS_MAX;
 use tenure_wire::timer::{PERIOD_MS_MIN, SCHEDULE_BYTES_MAX, When};
 
-#[cfg(feature = "journal")]
 use super::Question;
 use super::{Status, Stop, check_flash, function_name, read_parameter, text};
 use crate::storage::KeepTimersError;
@@ -52,10 +51,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         if !self.parts.storage.has_function(&self.machine, &function) {
             return Err(HostError::NotFound.into());
         }
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
+        self.door().ask(Question::STATUS)?;
         let mut timer = Timer::new((function, parameter), (first, period_ms));
         match first {
             First::After(ms) => timer.due = Some(now + Duration::from_millis(ms.into())),
@@ -83,16 +79,9 @@ impl<F: Flash> Turn<'_, '_, F> {
 
     pub(super) fn timer_cancel(&mut self, function: GuestText) -> Status {
         let function = function_name(&self.program, function)?;
-        #[cfg(feature = "journal")]
-        let owned = function.to_string();
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask(Question::STATUS) {
-            return status;
-        }
-        #[cfg(feature = "journal")]
-        let function = owned.as_str();
         let mut timers = self.machine.timers.clone();
         let position = timers.iter().position(|timer| timer.function == function);
+        self.door().ask(Question::STATUS)?;
         timers.remove(position.ok_or(HostError::NotFound)?);
         self.keep_timers(timers)
     }

@@ -15,10 +15,7 @@ use crate::turn::Turn;
 
 impl<F: Flash> Turn<'_, '_, F> {
     pub(super) fn tree_set(&mut self, path: GuestText, kind: u32, value: GuestBytes) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask_failure() {
-            return status;
-        }
+        self.door().ask_failure()?;
         let now = self.now();
         let path = path_of(&self.program, path)?;
         if value.length() > VALUE_BYTES_MAX {
@@ -42,10 +39,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_get(&mut self, path: GuestText, into: GuestBuffer) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask_failure() {
-            return status;
-        }
+        self.door().ask_failure()?;
         let path = path_of(&self.program, path)?;
         let tree = self.parts.storage.tree(&mut self.machine);
         let value = tree.ok_or(HostError::Device)?.get(path)?.ok_or(HostError::NotFound)?;
@@ -54,10 +48,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_delete(&mut self, path: GuestText) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask_failure() {
-            return status;
-        }
+        self.door().ask_failure()?;
         let now = self.now();
         let mut progress = self.machine.take_progress();
         let path = path_of(&self.program, path)?;
@@ -79,10 +70,7 @@ impl<F: Flash> Turn<'_, '_, F> {
     }
 
     pub(super) fn tree_list(&mut self, path: GuestText, into: GuestBuffer) -> Status {
-        #[cfg(feature = "journal")]
-        if let Some(status) = self.door().ask_failure() {
-            return status;
-        }
+        self.door().ask_failure()?;
         let Progress { mut bytes, mut last_name, .. } = self.machine.take_progress();
         let path = path_of(&self.program, path)?;
         let mut tree = self.parts.storage.tree(&mut self.machine).ok_or(HostError::Device)?;
