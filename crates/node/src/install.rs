@@ -214,7 +214,12 @@ fn translate_to_flash<F: Flash>(
         (Err(error), None) if error.kind == TranslateErrorKind::SinkFull => {
             Err(no_code_room(CodeError::Full))
         }
-        (Err(error), None) => Err(ControlError::Refused(alloc::format!("its wasm: {error}"))),
+        (Err(error), None) if error.kind == TranslateErrorKind::OutOfMemory => {
+            Err(refused(alloc::format!(
+                "its wasm: {error}; a device with fewer machines, or shorter functions, may do"
+            )))
+        }
+        (Err(error), None) => Err(refused(alloc::format!("its wasm: {error}"))),
     };
     if outcome.is_err() {
         region.release(extent);

@@ -26,6 +26,8 @@ pub enum TranslateErrorKind {
     UnknownImport,
     /// The host took no more of the image.
     SinkFull,
+    /// The heap had no room for what a translation takes.
+    OutOfMemory,
 }
 
 macro_rules! reasons {
@@ -155,6 +157,9 @@ impl fmt::Display for TranslateError {
             TranslateErrorKind::Limit(limit) => write!(formatter, "over the limit: {limit}")?,
             TranslateErrorKind::UnknownImport => formatter.write_str("unknown import")?,
             TranslateErrorKind::SinkFull => formatter.write_str("no room for the image")?,
+            TranslateErrorKind::OutOfMemory => {
+                formatter.write_str("out of memory while it was translated")?
+            }
         }
         write!(formatter, " at byte {}", self.offset)
     }

@@ -1,8 +1,9 @@
 //! From a module to an image: one pass that validates each body and emits its code.
 //!
-//! Memory in use at a time: per module 16 bytes a function, 16 a type, 16 a global and a few for each
+//! Memory in use at a time: per module 10 bytes a function, 16 a type, 16 a global and a few for each
 //! table and element segment; for the body at hand one byte a local, 12 an operand, 48 an open block,
-//! and its code, which leaves for the sink before the next body begins.
+//! and its code, which leaves for the sink before the next body begins. A module for which the heap
+//! has no room is refused.
 
 mod arithmetic;
 mod blocks;
@@ -15,19 +16,21 @@ mod instructions;
 mod locals;
 mod memory;
 mod operands;
+mod pieces;
 mod sections;
 
 use alloc::vec::Vec;
 
 use crate::{
     error::{Limit, Malformed, TranslateError, TranslateErrorKind},
-    image::{FUNCTION_BYTES, FunctionEntry, ImageSink, ImageWriter},
+    image::{ImageSink, ImageWriter},
     isa,
     limits::Limits,
     value::{FunctionType, Value, ValueType},
-    wasm::{self, Checked, Module, Reader, Refused, TypeEntry, Verdict},
+    wasm::{self, Checked, Module, Reader, Refused, Verdict},
 };
 use function::{Buffers, Frame, Stop, translate_body};
+use sections::Placed;
 
 /// Decides which imports exist: asked during translation, for each import.
 pub trait HostFunctions {
@@ -179,12 +182,13 @@ fn translate_judged(
     let mut writer = ImageWriter::new(out).map_err(|kind| verdict.refuse(0, kind))?;
     let mut functions = Vec::new();
     let module = wasm::read_module(wasm, verdict, host, limits, &mut |module, reader| {
-        functions.reserve_exact(module.functions.len());
+        reader.reserve(&mut functions, module.functions.len())?;
         import_stubs(module, &mut writer, &mut functions, &reader)?;
         bodies(module, reader, limits, &mut writer, &mut functions, observe)
     })?;
     let reader = module.reader(wasm.len());
     if functions.is_empty() {
+        reader.reserve(&mut functions, module.functions.len())?;
         import_stubs(&module, &mut writer, &mut functions, &reader)?;
     }
     let footer = sections::write(&module, &functions, digest, &mut writer);
@@ -203,14 +207,13 @@ fn written<T>(reader: &Reader<'_>, outcome: Result<T, TranslateErrorKind>) -> Ch
 fn import_stubs(
     module: &Module<'_>,
     writer: &mut ImageWriter<'_>,
-    functions: &mut Vec<[u8; FUNCTION_BYTES]>,
+    functions: &mut Vec<Placed>,
     reader: &Reader<'_>,
 ) -> Checked<()> {
     for (index, &number) in module.imports.iter().enumerate() {
         let Some(entry) = module.type_of_function(index as u32) else { continue };
-        let link = entry.params.max(entry.results) * 8;
-        let frame = Frame { frame_bytes: link + 8, link, zeros: 0 };
-        functions.push(function_entry(entry, &frame, writer.position()));
+        let link = entry.link();
+        functions.push(Placed { code: writer.position(), frame: Frame::of_import(link) });
         for unit in [isa::HOST * isa::OPCODE_SCALE, number, isa::RETURN * isa::OPCODE_SCALE, link] {
             written(reader, writer.write(&unit.to_le_bytes()))?;
         }
@@ -218,25 +221,12 @@ fn import_stubs(
     Ok(())
 }
 
-fn function_entry(entry: TypeEntry, frame: &Frame, code: u32) -> [u8; FUNCTION_BYTES] {
-    FunctionEntry {
-        code,
-        frame_bytes: frame.frame_bytes,
-        link: frame.link,
-        zeros: frame.zeros,
-        canonical: entry.canonical,
-        params: entry.params,
-        results: entry.results,
-    }
-    .to_bytes()
-}
-
 fn bodies(
     module: &Module<'_>,
     mut reader: Reader<'_>,
     limits: &Limits,
     writer: &mut ImageWriter<'_>,
-    functions: &mut Vec<[u8; FUNCTION_BYTES]>,
+    functions: &mut Vec<Placed>,
     observe: ModuleObserver<'_>,
 ) -> Checked<()> {
     let imported = module.imports.len();
@@ -263,8 +253,10 @@ fn bodies(
             Err(Stop::Refused) => return Err(Refused),
             Err(Stop::TooFar) => return start.error(Limit::FunctionBytes),
         };
-        functions.push(function_entry(entry, &frame, writer.position()));
-        written(&start, writer.write(&buffers.code))?;
+        functions.push(Placed { code: writer.position(), frame });
+        for piece in buffers.code.iter() {
+            written(&start, writer.write(piece))?;
+        }
     }
     if !reader.is_empty() {
         return reader.error(Malformed::SectionSize);

@@ -5,8 +5,9 @@ use tenure_cli::reach::client::Client;
 use tenure_package::{CodeKind, Manifest, PackageBuilder};
 use tenure_wire::control::{Client as _, InstallBegin};
 
+use crate::boards::{RISCV32, device_at};
 use crate::guests::package;
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, free_ipv4_address, on};
 
 /// A device with a machine that must go on as it was.
 fn device_with_counter(user: &User) -> Process {
@@ -146,4 +147,30 @@ fn run_refuses_what_install_refuses() {
     std::fs::write(&path, signed(&user, b"not wasm".to_vec())).unwrap();
     let error = user.error(&["run", path.to_str().unwrap()]);
     assert!(error.contains("bad.tenure: refused: its wasm: "), "{error}");
+}
+
+/// A call with many arguments takes three times its wasm's bytes as code: that of 110 KB in one function fits no board's
+/// memory.
+fn module_of_a_long_function() -> Vec<u8> {
+    const ARGUMENTS: usize = 64;
+    let call = format!("(call $taken {})", "(i32.const 1)".repeat(ARGUMENTS));
+    let lines = call.repeat(110_000 / (2 * ARGUMENTS + 2));
+    let params = "i32 ".repeat(ARGUMENTS);
+    let text = format!("(module (func $taken (param {params})) (func (export \"entry\") {lines}))");
+    wat::parse_str(text).unwrap()
+}
+
+#[test]
+fn riscv32_refuses_a_package_that_it_has_no_memory_to_translate_and_goes_on() {
+    let user = User::new();
+    let address = free_ipv4_address();
+    let device = device_at(RISCV32, &user, "attic", &address);
+    user.install(&device, &["counter"]);
+    assert_eq!(user.call(on(&device), &["counter", "add", "7"]), "7");
+    let boots = || user.json(&["status", "--device", &device.address])["boots"].as_u64().unwrap();
+    let before = boots();
+    let error = complaint(&user, &device, &signed(&user, module_of_a_long_function()));
+    assert!(error.contains("its wasm: out of memory while it was translated at byte "), "{error}");
+    still_counts(&user, &device);
+    assert_eq!(boots(), before, "the device restarted");
 }

@@ -27,6 +27,10 @@ pub(super) fn verify(image: &Image<'_>) -> Result<(), ImageError> {
         }
         end = to as u32;
         let Some(code) = image.bytes().get(from..to) else { return forged(from as u32) };
+        starts.clear();
+        let words = code.len() / 2 / 32 + 1;
+        starts.try_reserve_exact(words).map_err(|_| ImageError::OutOfMemory)?;
+        starts.resize(words, 0);
         let check = Check { footer: &footer, entry, code };
         check.code(&mut starts).map_err(|at| ImageError::Forged((from + at) as u32))?;
     }
@@ -81,12 +85,9 @@ struct Check<'i> {
 }
 
 impl Check<'_> {
-    /// Checks all instructions; the error is the offset of a bad one. `starts` is a buffer for a bit set
-    /// of the places where instructions begin.
-    fn code(&self, starts: &mut Vec<u32>) -> Result<(), usize> {
-        let units = self.code.len() / 2;
-        starts.clear();
-        starts.resize(units / 32 + 1, 0);
+    /// Checks all instructions; the error is the offset of a bad one. `starts` has a bit for each unit, all unset: it
+    /// becomes the set of the places where instructions begin.
+    fn code(&self, starts: &mut [u32]) -> Result<(), usize> {
         let mut at = 0;
         let mut ends = false;
         while at < self.code.len() {

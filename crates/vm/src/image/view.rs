@@ -30,6 +30,8 @@ pub enum ImageError {
     Forged(u32),
     /// The bytes must begin at an address that four divides, and not among the first 17 KB.
     Misaligned,
+    /// The heap had no room for what a check of the image takes: a bit for each unit of its longest function.
+    OutOfMemory,
 }
 
 impl core::fmt::Display for ImageError {
@@ -48,6 +50,7 @@ impl core::fmt::Display for ImageError {
             ImageError::Forged(at) => write!(formatter, "image breaks a rule at byte {at}"),
             ImageError::Misaligned => formatter
                 .write_str("image does not lie at a multiple of four, beyond the first 17 KB"),
+            ImageError::OutOfMemory => formatter.write_str("out of memory while it was checked"),
         }
     }
 }

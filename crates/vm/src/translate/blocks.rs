@@ -13,7 +13,7 @@ use super::{
     operands::{Operands, SLOT_BYTES, Source},
 };
 use crate::{
-    error::{Invalid, Limit, Malformed},
+    error::{Invalid, Limit, Malformed, TranslateErrorKind},
     isa,
     value::{FunctionType, ValueType},
     wasm::{Checked, Module, TypeEntry},
@@ -102,6 +102,9 @@ impl<'m, 'w> Blocks<'m, 'w> {
     ) -> Checked<()> {
         if self.open.len() >= self.nesting_max {
             return Err(operands.refused(Limit::Nesting));
+        }
+        if self.open.try_reserve(1).is_err() {
+            return Err(operands.refused(TranslateErrorKind::OutOfMemory));
         }
         self.open.push(Control {
             kind,

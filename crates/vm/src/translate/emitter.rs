@@ -3,8 +3,7 @@
 //! A branch to a later place holds, until that place is reached, the position of the previous branch to
 //! it: a label is the head of such a chain and costs no memory of its own.
 
-use alloc::vec::Vec;
-
+use super::pieces::Pieces;
 use crate::{
     interpreter::METERED,
     isa::{self, OPCODE_SCALE, WINDOW_UNITS},
@@ -70,7 +69,7 @@ impl Branch {
 pub(super) struct Skip(Label);
 
 pub(super) struct Emitter {
-    code: Vec<u8>,
+    code: Pieces,
     last: usize,
     pub(super) produced: Produced,
     /// Where the straight line began that leads here: after the last check, or where none leads.
@@ -80,12 +79,12 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    pub(super) fn new(code: Vec<u8>, wide: bool) -> Emitter {
+    pub(super) fn new(code: Pieces, wide: bool) -> Emitter {
         Emitter { code, last: 0, produced: Produced::Nothing, straight_from: 0, wide }
     }
 
     /// The finished code.
-    pub(super) fn into_code(self) -> Vec<u8> {
+    pub(super) fn into_code(self) -> Pieces {
         self.code
     }
 
@@ -97,8 +96,13 @@ impl Emitter {
         self.wide
     }
 
+    /// Whether the heap had no room for a part of the code, which is useless then.
+    pub(super) fn is_cut(&self) -> bool {
+        self.code.is_cut()
+    }
+
     fn unit(&mut self, unit: u16) {
-        self.code.extend_from_slice(&unit.to_le_bytes());
+        self.code.push(unit);
     }
 
     pub(super) fn emit(&mut self, opcode: u16, operands: &[u16]) {
@@ -134,13 +138,12 @@ impl Emitter {
 
     /// Whether the last instruction is `opcode`, with a result that nothing else has used.
     pub(super) fn just_emitted(&self, opcode: u16) -> bool {
-        self.produced == Produced::Slot
-            && isa::unit_at(&self.code, self.last) == Some(opcode * OPCODE_SCALE)
+        self.produced == Produced::Slot && self.code.get(self.last) == opcode * OPCODE_SCALE
     }
 
     /// Makes the last instruction another one with more operands.
     pub(super) fn extend(&mut self, opcode: u16, operands: &[u16]) {
-        self.code[self.last..self.last + 2].copy_from_slice(&(opcode * OPCODE_SCALE).to_le_bytes());
+        self.code.set(self.last, opcode * OPCODE_SCALE);
         for &operand in operands {
             self.unit(operand);
         }
@@ -148,26 +151,22 @@ impl Emitter {
 
     /// The last instruction's result goes to `slot`, in addition to the accumulator.
     pub(super) fn direct_to_slot(&mut self, slot: u16) {
-        let opcode =
-            u16::from_le_bytes([self.code[self.last], self.code[self.last + 1]]) + OPCODE_SCALE;
-        self.code[self.last..self.last + 2].copy_from_slice(&opcode.to_le_bytes());
+        self.code.set(self.last, self.code.get(self.last) + OPCODE_SCALE);
         self.unit(slot);
         self.produced = Produced::Slot;
     }
 
     /// Moves the last instruction's destination from the slot it named to another.
     pub(super) fn redirect(&mut self, slot: u16) {
-        let at = self.code.len() - 2;
-        self.code[at..].copy_from_slice(&slot.to_le_bytes());
+        self.code.set(self.code.len() - 2, slot);
     }
 
     /// Makes the last instruction, a comparison, the branch that is taken if it holds, or with `negate` if it
     /// does not.
     pub(super) fn take_comparison(&mut self, negate: bool) -> Option<Branch> {
-        let unit = |at: usize| isa::unit_at(&self.code, at).unwrap_or(0);
-        let opcode = unit(self.last) / OPCODE_SCALE;
+        let opcode = self.code.get(self.last) / OPCODE_SCALE;
         let count = (self.code.len() - self.last) / 2 - 1;
-        let operands = [unit(self.last + 2), unit(self.last + 4)];
+        let operands = [self.code.get(self.last + 2), self.code.get(self.last + 4)];
         self.code.truncate(self.last);
         self.produced = Produced::Nothing;
         let opcode = isa::branch_on(opcode, negate)?;
@@ -176,10 +175,8 @@ impl Emitter {
 
     /// Turns the last instruction, a comparison, into its opposite.
     pub(super) fn negate_comparison(&mut self) {
-        let opcode = isa::unit_at(&self.code, self.last).unwrap_or(0) / OPCODE_SCALE;
-        if let Some(opposite) = isa::opposite(opcode) {
-            let unit = (opposite * OPCODE_SCALE).to_le_bytes();
-            self.code[self.last..self.last + 2].copy_from_slice(&unit);
+        if let Some(opposite) = isa::opposite(self.code.get(self.last) / OPCODE_SCALE) {
+            self.code.set(self.last, opposite * OPCODE_SCALE);
         }
     }
 
@@ -262,7 +259,7 @@ impl Emitter {
 
     /// A branch field whose place `set_target` tells.
     pub(super) fn blank_target(&mut self) {
-        self.code.resize(self.code.len() + self.field_bytes(), 0);
+        (0..self.field_bytes() / 2).for_each(|_| self.unit(0));
     }
 
     /// Has the branch field of this number in the table at `table` lead to the place `to` behind it.
@@ -278,8 +275,16 @@ impl Emitter {
         if !self.wide && i16::try_from(displacement).is_err() {
             return Err(TooFar);
         }
-        self.code[at..at + bytes].copy_from_slice(&(displacement as u32).to_le_bytes()[..bytes]);
+        self.set_field(at, displacement);
         Ok(())
+    }
+
+    /// Writes a displacement, which fits, to the branch field at `at`.
+    fn set_field(&mut self, at: usize, displacement: usize) {
+        self.code.set(at, displacement as u16);
+        if self.wide {
+            self.code.set(at + 2, (displacement >> 16) as u16);
+        }
     }
 
     /// Bytes of a branch field.
@@ -312,9 +317,9 @@ impl Emitter {
         let mut next = label.0;
         while let Some(at) = next {
             let at = at as usize;
-            let link = isa::unit_at(&self.code, at).unwrap_or(0);
+            let link = self.code.get(at);
             let displacement = i16::try_from(here - (at + 2)).map_err(|_| TooFar)?;
-            self.code[at..at + 2].copy_from_slice(&displacement.to_le_bytes());
+            self.code.set(at, displacement as u16);
             next = (link != 0).then(|| (link as u32 - 1) * 2);
         }
         self.seal();
@@ -326,11 +331,8 @@ impl Emitter {
         let mut next = label.0;
         while let Some(at) = next {
             let at = at as usize;
-            let low = isa::unit_at(&self.code, at).unwrap_or(0) as u32;
-            let high = isa::unit_at(&self.code, at + 2).unwrap_or(0) as u32;
-            let displacement = (here - (at + 4)) as u32;
-            self.code[at..at + 4].copy_from_slice(&displacement.to_le_bytes());
-            let link = low | high << 16;
+            let link = self.code.get(at) as u32 | (self.code.get(at + 2) as u32) << 16;
+            self.set_field(at, here - (at + 4));
             next = (link != 0).then(|| link - 1);
         }
         self.seal();

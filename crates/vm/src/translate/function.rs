@@ -8,9 +8,10 @@ use super::{
     emitter::{Emitter, TooFar},
     locals::Locals,
     operands::{OperandLists, Operands, SLOT_BYTES},
+    pieces::Pieces,
 };
 use crate::{
-    error::{Invalid, Limit, Malformed},
+    error::{Invalid, Limit, Malformed, TranslateErrorKind},
     limits::Limits,
     value::ValueType,
     wasm::{Checked, Module, Reader, Refused, TypeEntry},
@@ -41,18 +42,24 @@ pub(super) type Observer<'o> = &'o mut dyn FnMut(usize, usize);
 /// Buffers that are kept from one function to the next.
 #[derive(Default)]
 pub(super) struct Buffers {
-    pub(super) code: Vec<u8>,
+    pub(super) code: Pieces,
     locals: Vec<ValueType>,
     operands: OperandLists,
     blocks: Vec<Control>,
 }
 
-/// The image's record of a function besides its code.
+/// The image's record of a function, besides its code and what its type says.
 pub(super) struct Frame {
     pub(super) frame_bytes: u16,
-    pub(super) link: u16,
     /// Slots after the link that start as zero.
     pub(super) zeros: u16,
+}
+
+impl Frame {
+    /// That of an imported function, whose link lies there.
+    pub(super) fn of_import(link: u16) -> Frame {
+        Frame { frame_bytes: link + SLOT_BYTES as u16, zeros: 0 }
+    }
 }
 
 /// The longest frame, whatever the limits allow.
@@ -113,7 +120,13 @@ impl Body<'_, '_> {
         opened?;
         while !self.blocks.is_empty() {
             observe(self.operands.code.emitter.position(), self.reader.offset());
+            if !self.operands.make_room(self.module.arity_max) {
+                return Ok(self.reader.error(TranslateErrorKind::OutOfMemory)?);
+            }
             let outcome = self.instruction();
+            if self.operands.code.emitter.is_cut() {
+                self.operands.refuse(TranslateErrorKind::OutOfMemory);
+            }
             // A refusal that didn't end the instruction, or one that has no place yet.
             self.reader.unless_refused()?;
             outcome?;
@@ -121,11 +134,7 @@ impl Body<'_, '_> {
         if !self.reader.is_empty() {
             return Ok(self.reader.error(Malformed::BodySize)?);
         }
-        Ok(Frame {
-            frame_bytes: self.operands.frame_bytes() as u16,
-            link: self.locals.link(),
-            zeros: self.locals.zeros(),
-        })
+        Ok(Frame { frame_bytes: self.operands.frame_bytes() as u16, zeros: self.locals.zeros() })
     }
 
     /// Reads the index of a local variable: its type and slot.

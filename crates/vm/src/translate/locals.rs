@@ -32,7 +32,9 @@ impl Locals {
         mut types: Vec<ValueType>,
     ) -> Checked<Locals> {
         types.clear();
-        types.extend(module.function_type(function).params());
+        let params = module.function_type(function).params();
+        reader.reserve(&mut types, params.len())?;
+        types.extend(params);
         let groups = reader.u32()?;
         let mut total = types.len() as u64;
         for _ in 0..groups {
@@ -45,6 +47,7 @@ impl Locals {
             if total > limits.locals as u64 {
                 return reader.error(Limit::Locals);
             }
+            reader.reserve(&mut types, count as usize)?;
             types.extend(core::iter::repeat_n(value_type, count as usize));
         }
         let link = function.params.max(function.results) as usize;

@@ -103,6 +103,10 @@ pub(super) enum Source {
 }
 
 pub(super) const SLOT_BYTES: usize = 8;
+/// The most operands that an instruction pushes whose number no type says: bulk operations put three back.
+const PUSHED_MAX: usize = 3;
+/// The steps in which the stack grows.
+const STACK_STEP: usize = 16;
 
 /// Lists that are kept from one function to the next.
 #[derive(Default)]
@@ -174,6 +178,16 @@ impl<'w> Operands<'w> {
         ((self.slots_below + depth) * SLOT_BYTES) as u16
     }
 
+    /// Makes room for what one instruction pushes, of a module none of whose types has more than `arity_max` parameters
+    /// or results. `false` if the heap has none.
+    pub(super) fn make_room(&mut self, arity_max: usize) -> bool {
+        let pushed = arity_max.max(PUSHED_MAX);
+        let spare = self.stack.capacity() - self.stack.len();
+        (spare >= pushed || self.stack.try_reserve_exact(pushed + STACK_STEP).is_ok())
+            && self.scratch.try_reserve_exact(pushed).is_ok()
+    }
+
+    /// Pushes an operand, for which [there is room](Self::make_room).
     fn push(&mut self, value_type: Option<ValueType>, place: Place) {
         self.stack.push(Operand { value_type, place });
         self.depth_max = self.depth_max.max(self.stack.len());
@@ -249,13 +263,13 @@ impl<'w> Operands<'w> {
         keep: bool,
     ) {
         let mut popped = core::mem::take(&mut self.scratch);
-        popped.clear();
         for value_type in types.clone().rev() {
             popped.push(self.pop(Some(value_type)));
         }
         for (&operand, value_type) in popped.iter().rev().zip(types) {
             self.push_back(operand, if keep { operand.value_type } else { Some(value_type) });
         }
+        popped.clear();
         self.scratch = popped;
     }
 

@@ -1,8 +1,9 @@
 //! The sections after the code in an image: segments, types, functions, exports, globals, tables.
 
+use super::function::Frame;
 use crate::{
     error::TranslateErrorKind,
-    image::{FUNCTION_BYTES, Footer, ImageWriter, NONE, Range},
+    image::{Footer, FunctionEntry, ImageWriter, NONE, Range},
     wasm::{Module, Refused, SegmentMode, data_segment, element_segment},
 };
 
@@ -24,11 +25,18 @@ impl From<TranslateErrorKind> for Stop {
     }
 }
 
+/// A function whose code is written: what the table of functions says of it beside its type.
+pub(super) struct Placed {
+    /// Where its code begins.
+    pub(super) code: u32,
+    pub(super) frame: Frame,
+}
+
 type Written<T> = Result<T, Stop>;
 
 pub(super) fn write(
     module: &Module<'_>,
-    functions: &[[u8; FUNCTION_BYTES]],
+    functions: &[Placed],
     digest: &[u8; 32],
     writer: &mut ImageWriter<'_>,
 ) -> Written<Footer> {
@@ -38,7 +46,7 @@ pub(super) fn write(
         data: data(module, writer)?,
         elements: elements(module, writer)?,
         types: types(module, writer)?,
-        functions: function_table(functions, writer)?,
+        functions: function_table(module, functions, writer)?,
         exports: exports(module, writer)?,
         globals: globals(module, writer)?,
         tables: tables(module, writer)?,
@@ -123,12 +131,23 @@ fn types(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
 }
 
 fn function_table(
-    functions: &[[u8; FUNCTION_BYTES]],
+    module: &Module<'_>,
+    functions: &[Placed],
     writer: &mut ImageWriter<'_>,
 ) -> Written<Range> {
     let range = Range { at: writer.position(), count: functions.len() as u32 };
-    for entry in functions {
-        writer.write(entry)?;
+    for (index, Placed { code, frame }) in functions.iter().enumerate() {
+        let Some(entry) = module.type_of_function(index as u32) else { continue };
+        let function = FunctionEntry {
+            code: *code,
+            frame_bytes: frame.frame_bytes,
+            link: entry.link(),
+            zeros: frame.zeros,
+            canonical: entry.canonical,
+            params: entry.params,
+            results: entry.results,
+        };
+        writer.write(&function.to_bytes())?;
     }
     Ok(range)
 }

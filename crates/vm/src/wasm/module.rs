@@ -26,6 +26,13 @@ pub(crate) struct TypeEntry {
     pub(crate) canonical: u16,
 }
 
+impl TypeEntry {
+    /// Byte offset of the return link in the frame of a function of this type, behind parameters and results.
+    pub(crate) fn link(&self) -> u16 {
+        self.params.max(self.results) * 8
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) element: ValueType,
@@ -60,6 +67,8 @@ pub(crate) struct Module<'a> {
     pub(crate) bytes: &'a [u8],
     verdict: &'a Verdict,
     pub(crate) types: Vec<TypeEntry>,
+    /// The most parameters or results of a type.
+    pub(crate) arity_max: usize,
     /// Type of each function, imported ones first.
     pub(crate) functions: Vec<u16>,
     /// Host's number of each imported function.
@@ -85,6 +94,7 @@ impl<'a> Module<'a> {
             bytes,
             verdict,
             types: Vec::new(),
+            arity_max: 0,
             functions: Vec::new(),
             imports: Vec::new(),
             tables: Vec::new(),
@@ -125,12 +135,15 @@ impl<'a> Module<'a> {
         self.type_entry(index as u32)
     }
 
-    pub(crate) fn declare(&mut self, function: u32) {
-        let word = function as usize / 32;
-        if self.declared.len() <= word {
-            self.declared.resize(word + 1, 0);
+    /// Notes that `ref.func` may name a function, which there is.
+    pub(crate) fn declare(&mut self, function: u32, reader: &Reader<'_>) -> Checked<()> {
+        if self.declared.is_empty() {
+            let words = self.functions.len().div_ceil(32);
+            reader.reserve(&mut self.declared, words)?;
+            self.declared.resize(words, 0);
         }
-        self.declared[word] |= 1 << (function % 32);
+        self.declared[function as usize / 32] |= 1 << (function % 32);
+        Ok(())
     }
 
     pub(crate) fn is_declared(&self, function: u32) -> bool {

@@ -1,5 +1,6 @@
 //! A cursor over the binary format: bytes, LEB128 integers, names (wasm 2.0 §5.2).
 
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 use crate::error::{Malformed, TranslateError, TranslateErrorKind};
@@ -83,6 +84,14 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn error<T>(&self, kind: impl Into<TranslateErrorKind>) -> Checked<T> {
         Err(self.verdict.refuse(self.at, kind.into()))
+    }
+
+    /// Makes room for so many more entries of `list`; fails if the heap has none.
+    pub(crate) fn reserve<T>(&self, list: &mut Vec<T>, more: usize) -> Checked<()> {
+        match list.try_reserve_exact(more) {
+            Ok(()) => Ok(()),
+            Err(_) => self.error(TranslateErrorKind::OutOfMemory),
+        }
     }
 
     /// Fails if something was refused before, by whomever.

@@ -142,6 +142,7 @@ fn types(
     limits: &Limits,
 ) -> Checked<()> {
     limited(reader, count as u64, limits.types.min(u16::MAX as u32) as u64, Limit::Types)?;
+    reader.reserve(&mut module.types, count as usize)?;
     for index in 0..count {
         match reader.byte()? {
             0x60 => {}
@@ -159,6 +160,7 @@ fn types(
         {
             entry.canonical = same.canonical;
         }
+        module.arity_max = module.arity_max.max(params.max(results) as usize);
         module.types.push(entry);
     }
     Ok(())
@@ -221,7 +223,9 @@ fn imports(
                 let Some(number) = host.resolve(from, name, &signature) else {
                     return start.error(TranslateErrorKind::UnknownImport);
                 };
+                start.reserve(&mut module.functions, 1)?;
                 module.functions.push(index);
+                start.reserve(&mut module.imports, 1)?;
                 module.imports.push(number);
             }
             1 => {
@@ -231,6 +235,7 @@ fn imports(
                 let Some(given) = host.table(from, name, &asked) else {
                     return start.error(Feature::ImportedTable);
                 };
+                start.reserve(&mut module.tables, 1)?;
                 module.tables.push(Table {
                     element: given.element,
                     min: given.min,
@@ -265,6 +270,7 @@ fn imports(
                     return start.error(Feature::ImportedGlobal);
                 };
                 let initial = value.to_slot();
+                start.reserve(&mut module.globals, 1)?;
                 module.globals.push(Global { value_type, mutable, initial });
                 module.imported_globals += 1;
             }
@@ -291,6 +297,7 @@ fn functions(
 ) -> Checked<()> {
     let all = count as u64 + module.functions.len() as u64;
     limited(reader, all, limits.functions.min(u16::MAX as u32) as u64, Limit::Functions)?;
+    reader.reserve(&mut module.functions, count as usize)?;
     for _ in 0..count {
         let index = function_type_index(reader, module)?;
         module.functions.push(index);
@@ -340,6 +347,7 @@ fn tables(
             return reader.error(Feature::FunctionReferences);
         }
         let table = table_type(reader, limits)?;
+        reader.reserve(&mut module.tables, 1)?;
         module.tables.push(table);
     }
     Ok(())
@@ -403,12 +411,13 @@ fn globals(
 ) -> Checked<()> {
     let all = count as u64 + module.globals.len() as u64;
     limited(reader, all, limits.globals.min(8191) as u64, Limit::Globals)?;
+    reader.reserve(&mut module.globals, count as usize)?;
     for _ in 0..count {
         let value_type = value_type(reader)?;
         let mutable = mutability(reader)?;
         let initial = constant(reader, value_type, module)?;
         if value_type == ValueType::FuncRef && initial != 0 {
-            module.declare(initial as u32 - 1);
+            module.declare(initial as u32 - 1, reader)?;
         }
         module.globals.push(Global { value_type, mutable, initial });
     }
@@ -430,7 +439,7 @@ fn exports(
         let item = reader.u32()? as usize;
         match kind {
             0 if item >= module.functions.len() => return start.error(Invalid::UnknownFunction),
-            0 => module.declare(item as u32),
+            0 => module.declare(item as u32, &start)?,
             1 if item >= module.tables.len() => return start.error(Invalid::UnknownTable),
             2 if item > 0 || module.memory.is_none() => return start.error(Invalid::UnknownMemory),
             3 if item >= module.globals.len() => return start.error(Invalid::UnknownGlobal),
@@ -470,12 +479,13 @@ fn elements(
     limits: &Limits,
 ) -> Checked<()> {
     limited(reader, count as u64, limits.segments as u64, Limit::Segments)?;
+    reader.reserve(&mut module.element_types, count as usize)?;
     for _ in 0..count {
         let segment = element_segment(reader, module)?;
         for _ in 0..segment.items {
             let item = segment.item(reader, module)?;
             if segment.element == ValueType::FuncRef && item != 0 {
-                module.declare(item - 1);
+                module.declare(item - 1, reader)?;
             }
         }
         module.element_types.push(segment.element);
