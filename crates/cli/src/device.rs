@@ -16,5 +16,6 @@ mod recorded;
 pub mod replay;
 pub mod serial;
 pub mod shell;
+mod source;
 pub mod status;
 pub mod top;

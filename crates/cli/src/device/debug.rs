@@ -29,10 +29,11 @@ use session::Session;
 /// made, with NAME.debug.wasm beside them; a journal is run from its machine's package. Commands come from the terminal,
 /// from a file or a pipe, or from an editor that speaks the Debug Adapter Protocol.
 ///
-/// Example: tenure debug monday.tape --package thermostat.tenure
+/// Example: tenure debug thermostat@attic --package thermostat.tenure
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record or the journal; an editor may name it instead.
+    /// The record or the journal, or MACHINE@DEVICE: the journal of your machine, fetched from your device. An editor may
+    /// name it instead.
     #[arg(value_name = "FILE", required_unless_present_any = ["dap", "dap_listen"])]
     record: Option<PathBuf>,
     /// A package by which functions, lines and variables are named; may be repeated.

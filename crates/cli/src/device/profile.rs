@@ -21,6 +21,7 @@ use tenure_wire::printable::printable;
 
 use crate::device::process::recorded_config;
 use crate::device::recorded::{breaks_off_after, name_by};
+use crate::device::source::Source;
 use crate::machine::journal;
 use crate::make::symbols::Symbols;
 use crate::terminal::output::Output;
@@ -37,7 +38,7 @@ use spent::{Ledger, Line, MachineSpent, Share};
 /// Example: tenure profile monday.tape --package thermostat.tenure --svg monday.svg
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record or the journal.
+    /// The record or the journal, or MACHINE@DEVICE: the journal of your machine, fetched from your device.
     #[arg(value_name = "FILE")]
     record: PathBuf,
     /// A package by which functions and lines are named; may be repeated.
@@ -60,14 +61,14 @@ pub struct Arguments {
 /// The record can't be read, the run differs from it, or a package is none of its machines'.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let shown = || arguments.record.display().to_string();
-    let ledger = Ledger::default();
-    let broken_off = match journal::is_in(&arguments.record)? {
+    let (source, ledger) = (Source::of(&arguments.record)?, Ledger::default());
+    let broken_off = match journal::is_in(source.path())? {
         true => {
-            repeat_journal(&arguments.record, &arguments.packages, &ledger).with_context(shown)?;
+            repeat_journal(source.path(), &arguments.packages, &ledger).with_context(shown)?;
             None
         }
         false => {
-            let replayed = repeat_record(&arguments.record, registry, &ledger);
+            let replayed = repeat_record(source.path(), registry, &ledger);
             let replayed = replayed.with_context(shown)?;
             (!replayed.is_complete).then(|| breaks_off_after(&replayed))
         }

@@ -13,6 +13,7 @@ use tenure_replay::Audience;
 
 use crate::device::process::{recorded_config, show};
 use crate::device::recorded::seconds;
+use crate::device::source::Source;
 use crate::machine::journal;
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::Output;
@@ -28,7 +29,7 @@ use crate::terminal::output::Output;
 /// Example: tenure replay monday.tape
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record, or a machine's journal.
+    /// The record, or a machine's journal; or MACHINE@DEVICE: the journal of your machine, fetched from your device.
     #[arg(value_name = "FILE")]
     record: PathBuf,
     /// The package of the machine whose journal it is.
@@ -41,12 +42,12 @@ pub struct Arguments {
 /// # Errors
 /// The record can't be read, or the run differs from it.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
-    let path = arguments.record.display().to_string();
-    if journal::is_in(&arguments.record)? {
-        return journal::replay(&arguments.record, arguments.package.as_deref(), output);
+    let (path, source) = (arguments.record.display().to_string(), Source::of(&arguments.record)?);
+    if journal::is_in(source.path())? {
+        return journal::replay(source.path(), arguments.package.as_deref(), output);
     }
     ensure!(arguments.package.is_none(), "{path} is no machine's journal, and needs no --package");
-    let file = File::open(&arguments.record).with_context(|| path.clone())?;
+    let file = File::open(source.path()).with_context(|| path.clone())?;
     let mut spectator = Spectator { registry, symbols: MachineSymbols::default(), output };
     let replayed =
         tenure_replay::replay(&mut BufReader::new(file), &mut spectator).context(path)?;

@@ -110,9 +110,33 @@ fn keep(machine: &Name, bytes: u32, place: &Where, output: &Output) -> anyhow::R
 }
 
 fn fetch(arguments: &Fetch, output: &Output) -> anyhow::Result<()> {
+    let Fetch { machine, place, .. } = arguments;
+    let (journal, bytes) = fetched(machine, place)?;
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("{machine}.journal")),
+    };
+    private_file::replace(&path, &bytes)?;
+    let (pages, shown) = (journal.pages.len(), path.display().to_string());
+    output.line(
+        &format!("{pages} pages of the journal of {machine} are in {shown}"),
+        &json!({
+            "machine": machine.as_str(),
+            "pages": pages,
+            "bytes": bytes.len(),
+            "path": shown,
+        }),
+    );
+    Ok(())
+}
+
+/// The journal of a machine of this user's, as its device keeps it now, and its bytes in a file.
+///
+/// # Errors
+/// The device can't be reached or refuses, or gives something else.
+pub fn fetched(machine: &Name, place: &TenantWhere) -> anyhow::Result<(Journal, Vec<u8>)> {
     let home = Home::from_environment()?;
     let (mut client, key) = (Client::new(&home)?, home.tenant_key()?);
-    let Fetch { machine, place, .. } = arguments;
     let device = place.connect(&mut client)?;
     let secret = StaticSecret::generate(&mut LinuxEntropy)
         .map_err(|error| anyhow::anyhow!("no key for the answers: {error}"))?;
@@ -131,22 +155,7 @@ fn fetch(arguments: &Fetch, output: &Output) -> anyhow::Result<()> {
     })?;
     let bytes = journal.to_bytes().context("the journal can't be encoded")?;
     Journal::parse(&bytes).context("what the device gave")?;
-    let path = match &arguments.output {
-        Some(path) => path.clone(),
-        None => PathBuf::from(format!("{machine}.journal")),
-    };
-    private_file::replace(&path, &bytes)?;
-    let (pages, shown) = (journal.pages.len(), path.display().to_string());
-    output.line(
-        &format!("{pages} pages of the journal of {machine} are in {shown}"),
-        &json!({
-            "machine": machine.as_str(),
-            "pages": pages,
-            "bytes": bytes.len(),
-            "path": shown,
-        }),
-    );
-    Ok(())
+    Ok((journal, bytes))
 }
 
 /// Puts the journal of a machine of `device` together from the pieces that `ask` gets, by page and offset.

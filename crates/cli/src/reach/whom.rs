@@ -52,6 +52,11 @@ pub struct TenantWhere {
 }
 
 impl TenantWhere {
+    /// The user's own device that `text` says, as [`Where::of`].
+    pub fn of(text: &str) -> Self {
+        Self { place: Where::of(text), owner: None, pass: None }
+    }
+
     /// Opens a session with a device that this user has leased.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::guests::build_own;
+use crate::guests::{build_own, package};
 use crate::harness::{Process, User, any_address, finish, on};
 use crate::secrets::tenant_of;
 
@@ -229,6 +229,27 @@ fn a_fault_is_followed_back_in_the_journal_that_its_machine_kept() {
     assert_eq!(spent, units(&["replay", &kept, "--package", &package], "fuel"));
     let twice = ["profile", &kept, "--package", &package, "--package", &package];
     assert_eq!(spent, units(&twice, "units"));
+}
+
+#[test]
+fn a_machine_of_ones_own_on_a_device_of_ones_own_is_debugged_profiled_and_replayed_by_its_name() {
+    let counter = package("counter");
+    let user = tenant_of(&counter);
+    let device = user.device("attic", None);
+    let at = ["--device", &device.address];
+    user.ok(&[&["install", &counter, "--grant", "all", "--journal", "262144"][..], &at].concat());
+    assert_eq!(user.call(on(&device), &["counter", "add", "7"]), "7");
+    let by_name = |command| [command, "counter@attic", "--package", &counter];
+    let commands = user.path("commands");
+    std::fs::write(&commands, "goto end\ncontinue\n").unwrap();
+    let commands = ["--commands", commands.to_str().unwrap()];
+    let said = user.ok(&[&by_name("debug")[..], &commands].concat());
+    assert!(said.contains("the journal ends here"), "{said}");
+    assert!(user.ok(&by_name("profile")).contains("add"));
+    assert!(user.ok(&by_name("replay")).contains("the same run of counter"));
+    let missing = user.error(&["debug", "nobody@attic", "--package", &counter]);
+    assert!(missing.contains("the journal of nobody on attic: "), "{missing}");
+    assert!(user.error(&["debug", "nobody.journal"]).contains("nobody.journal: "));
 }
 
 #[test]

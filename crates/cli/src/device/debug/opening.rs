@@ -17,6 +17,7 @@ use super::Subject;
 use super::session::Session;
 use crate::device::process::recorded_config;
 use crate::device::recorded::name_by;
+use crate::device::source::Source;
 use crate::machine::journal;
 use crate::make::symbols::Symbols;
 
@@ -31,7 +32,8 @@ struct Run {
 /// # Errors
 /// The record or journal can't be read, the run differs from it, or a package is none of its machines'.
 pub(super) fn open(subject: &Subject, registry: Registry) -> anyhow::Result<Session> {
-    let path = subject.record.as_ref().context("no record is named")?;
+    let source = Source::of(subject.record.as_ref().context("no record is named")?)?;
+    let path = source.path();
     let run = match journal::is_in(path)? {
         true => of_journal(path, &subject.packages),
         false => of_record(path, registry),
