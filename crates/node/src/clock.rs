@@ -71,7 +71,7 @@ impl Clock {
     }
 
     /// The board's clock. A board that judges certificates doesn't go by a clock that its owner contradicts.
-    fn board_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+    pub(crate) fn board_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
         #[cfg(feature = "bridge")]
         if let Some(told) = self.told.filter(|told| told.by == Teller::Owner) {
             let told_s = told.now(moment.now).seconds;

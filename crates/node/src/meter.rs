@@ -277,7 +277,7 @@ impl Meter {
         moment: &Moment<'_>,
         id: MachineId,
     ) {
-        if self.count(services, moment, id).is_some() {
+        if self.count(services, clock, moment, id).is_some() {
             self.end_period(services, clock, moment, id);
         }
     }
@@ -372,12 +372,13 @@ impl Meter {
     pub(crate) fn count<F: Flash>(
         &mut self,
         services: &mut Services<F>,
+        clock: &Clock,
         moment: &Moment<'_>,
         id: MachineId,
     ) -> Option<u64> {
         let used = services.kernel.take_usage(moment.now, id)?;
         // The told time has moved the latest time already, as far as it may.
-        let unix_ms = moment.unix_time.map_or(0, |time| time.seconds.saturating_mul(1000));
+        let unix_ms = clock.board_time(moment).map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = services.endpoint.take_sent_bytes(&id);
         let latest_ms = self.latest.ms(moment.now);
         let ledger = self.ledgers.get_mut(&id)?;

@@ -6,7 +6,8 @@ use std::process::Command;
 use tenure_testbed::{free_ipv4_address, skip_without_tool};
 
 use crate::bridge::{LAMP, Mosquitto, bridge, certificates, command};
-use crate::harness::{Process, User};
+use crate::guests::package;
+use crate::harness::{Process, User, any_address, on};
 
 /// The library that shows processes another time, for those with several threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
@@ -64,4 +65,30 @@ fn clock_that_is_years_ahead_is_named_in_the_refusal_and_the_owners_word_counts_
     device.wait_for_log("attic", "bridge: connected to mqtts://");
     let status = user.json(&["status", "--device", &device.address]);
     assert_eq!(status["outside"]["date"]["teller"], "its owner", "{status}");
+}
+
+#[test]
+fn lease_that_a_clock_years_ahead_ended_goes_on_when_the_owner_tells_the_time() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let install = ["install", &package("counter"), "--grant", "all", "--for", "30d"];
+    user.ok(&[&install[..], &["--device", &device.address]].concat());
+    device.kill();
+    let mut ahead = user.command(&["device", "--data", "attic", "--listen", any_address()]);
+    ahead.args(["--json", "--survives", "kill"]);
+    if !at_time(&mut ahead, "2028-06-01 12:00:00") {
+        return;
+    }
+    let mut device = Process::start(ahead);
+    device.wait_for_log("counter", "its lease is over");
+    // Any command of the owner's tells the device what time it is, and the clock goes on being wrong.
+    user.ok(&["status", "--device", &device.address]);
+    device.wait_for_log("counter", "its lease goes on");
+    let at = ["--device", device.address.as_str()];
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
+    user.ok(&[&["renew", "counter", "--for", "20d"][..], &at].concat());
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
+    let status = user.json(&[&["status"][..], &at].concat());
+    let told = status["outside"]["date"]["unix_s"].as_u64().unwrap();
+    assert!(status["unix_s"].as_u64().unwrap().abs_diff(told) < 60, "{status}");
 }

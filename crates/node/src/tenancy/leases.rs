@@ -70,7 +70,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let in_ms = |ms: u64| moment.now + Duration::from_millis(ms);
         let (mut lease_ends_at, mut period_ends_at) = (None::<Instant>, self.meter.checkpoint_at);
         for leased in leases {
-            let counted_ms = self.meter.count(self.services, moment, leased.id);
+            let counted_ms = self.meter.count(self.services, self.clock, moment, leased.id);
             let Some(counted_ms) = counted_ms else { continue };
             match self.attend_to_lease(moment, &leased) {
                 Due::In(ms) => {
@@ -172,7 +172,7 @@ impl<F: Flash> Tenancy<'_, F> {
 
     /// The time for a lease of that term, in seconds since 1970 UTC.
     pub(crate) fn lease_time_s(&self, moment: &Moment<'_>, id: MachineId, term: &Term) -> u64 {
-        let board_s = moment.unix_time.map_or(0, |time| time.seconds);
+        let board_s = self.clock.board_time(moment).map_or(0, |time| time.seconds);
         let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
         self.meter.lease_unix_s(&id).max(term.signed_unix_s).max(board_s).max(latest_s)
     }
@@ -229,7 +229,7 @@ impl<F: Flash> Tenancy<'_, F> {
         if known_s.is_some_and(|known_s| is_set_back(unix_s, known_s)) {
             self.meter.set_back(moment.now, unix_s);
             self.checkpoint(moment);
-        } else if moment.unix_time.is_none() {
+        } else if self.clock.board_time(moment).is_none() {
             self.leases_learn(moment, known_s.unwrap_or(0), unix_s);
         }
     }
