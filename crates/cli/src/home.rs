@@ -7,6 +7,7 @@
 
 pub mod authority;
 pub mod known;
+pub mod numbers;
 pub mod private_file;
 
 use std::fs;

@@ -8,7 +8,6 @@ use crate::home::Home;
 use crate::reach::client::Client;
 use crate::reach::network::{DEVICE_PORT, addresses_of, split_key};
 use crate::reach::place::Place;
-use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::Output;
 
 /// Enrol a device that isn't a process of this computer: give it its name in your word.
@@ -31,7 +30,8 @@ pub struct Arguments {
 /// # Errors
 /// Nobody answers there, it is another device, or it belongs to somebody else.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let mut client = Client::new(&Home::from_environment()?)?;
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
     let (address, key) = split_key(&arguments.address)?;
     let addresses = addresses_of(address, DEVICE_PORT)?;
     let place = Place { addresses, key: arguments.key.or(key), name: None };
@@ -40,7 +40,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let status: DeviceStatus = client.at(&route).status(())?;
     client.tell_time(&route, &status)?;
     let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
-    let enrolment = Enrolment { device: device.clone(), device_key, number: now_in_milliseconds() };
+    let record = status.record.and_then(|record| tenure_directory::open_whenever(&record).ok());
+    // Another owner's word isn't counted on from.
+    let own = client.keys().signing_key.verifying_key();
+    let record = record.filter(|record| record.owner == own);
+    let shown = record.map_or(0, |record| record.enrolment.number);
+    let number = home.next_number(shown.max(client.known().enrolment(&device)));
+    let enrolment = Enrolment { device: device.clone(), device_key, number };
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
     let enrol = Enrol { enrolment, signature };
     client.at(&route).enrol(enrol)?;

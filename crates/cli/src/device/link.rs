@@ -25,7 +25,6 @@ use tenure_wire::control::{Client as _, Join};
 use crate::device::serial::{self, BAUD};
 use crate::home::Home;
 use crate::reach::network::{MESH_PORT, address_of};
-use crate::terminal::clock::now_in_milliseconds;
 
 /// The most frames that are taken in before machines have their turn again.
 const FRAMES_PER_TURN: usize = 64;
@@ -320,5 +319,5 @@ pub fn invitation(
     device: &tenure_wire::PublicKey,
 ) -> anyhow::Result<Vec<u8>> {
     let network = NetworkKey::from_bytes(&*home.network_key()?);
-    Ok(invite(owner, device, now_in_milliseconds(), &network, &mut LinuxEntropy)?)
+    Ok(invite(owner, device, home.next_number(0), &network, &mut LinuxEntropy)?)
 }

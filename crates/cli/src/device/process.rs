@@ -37,6 +37,7 @@ use tenure_wire::{Address, Label, Name, PublicKey, TopicPattern};
 
 use crate::device::deep_sleep;
 use crate::device::link;
+use crate::home::known::Known;
 use crate::home::{Home, parse_owner};
 use crate::make::pack::STORE_BYTES;
 use crate::make::symbols::MachineSymbols;
@@ -45,7 +46,6 @@ use crate::reach::discovery::{self, Discovery};
 use crate::reach::network::{
     DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, addresses_from, split_key,
 };
-use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::clock::parse_span;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
@@ -387,7 +387,7 @@ impl Running {
         if !node.node().is_enrolled() {
             let keys = OwnerKeys::of(home)?;
             if keys.owner() == node.node().owner() {
-                enrol(&mut node, &mut moment, &keys, name)?;
+                enrol(&mut node, &mut moment, &keys, home, name)?;
             }
         }
         lend_engine(&mut node, folder);
@@ -888,10 +888,11 @@ fn enrol(
     node: &mut Recorded<FileFlash>,
     moment: &mut Moment<'_>,
     keys: &OwnerKeys,
+    home: &Home,
     device: Name,
 ) -> anyhow::Result<()> {
-    // By the millisecond, so that a device that is made anew at once comes after the one it replaces.
-    let number = now_in_milliseconds();
+    // A device that is made anew comes after the one that it replaces.
+    let number = home.next_number(Known::of(home)?.enrolment(&device));
     let enrolment = Enrolment { device, device_key: node.node().device_key(), number };
     let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
     Ok(node.as_owner(moment).enrol(Enrol { enrolment, signature })?)

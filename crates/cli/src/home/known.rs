@@ -129,6 +129,11 @@ impl Known {
         Ok(Some((key, known.key.parse().with_context(place)?)))
     }
 
+    /// The number of the newest enrolment of that name; 0 if none is remembered.
+    pub fn enrolment(&self, name: &Name) -> u64 {
+        self.kept.devices.get(name.as_str()).map_or(0, |known| known.enrolment)
+    }
+
     /// The names of all devices that were ever met.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let entries = self.kept.devices.iter();

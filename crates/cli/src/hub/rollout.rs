@@ -26,7 +26,6 @@ use crate::make::package::read_package;
 use crate::reach::client::{Client, Device};
 use crate::reach::network::UNREADABLE;
 use crate::reach::whom::{Where, machines};
-use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 
@@ -239,7 +238,7 @@ fn start_rollout(
     let signed = SignedPlan::sign(&plan, &owner);
     let signed = match arguments.by_command {
         true => signed,
-        false => signed.with_mandate(&mandate(arguments, &plan, &package)?.sign(&owner)?),
+        false => signed.with_mandate(&mandate(arguments, home, &plan, &package)?.sign(&owner)?),
     };
     let body = serde_json::to_vec(&signed)?;
     let answer = session.ask(client, "POST", "/v1/rollouts", &[], &body)?;
@@ -257,6 +256,7 @@ fn start_rollout(
 /// The mandate that says what `plan` says.
 fn mandate(
     arguments: &StartArguments,
+    home: &Home,
     plan: &Plan,
     package: &Package<'_>,
 ) -> anyhow::Result<Mandate> {
@@ -273,7 +273,7 @@ fn mandate(
     };
     let placed = arguments.install.then(terms).transpose()?;
     Ok(Mandate {
-        number: now_in_milliseconds(),
+        number: home.next_number(0),
         machine: plan.machine.clone(),
         devices: match plan.labels.is_empty() {
             true => Selector::Names(plan.devices.clone()),

@@ -16,7 +16,6 @@ use tenure_wire::message::List;
 use crate::home::Home;
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::Where;
-use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::Output;
 
 /// How long between two looks for logs.
@@ -107,7 +106,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         Verb::Shape { .. } | Verb::Logs { .. } => None,
     };
     let number = entry.map_or(ProtocolNumber::HOST, Entry::number);
-    let mut client = Client::new(&Home::from_environment()?)?;
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
     let device = arguments.order.place().connect(&mut client)?;
     let status: MeshStatus = client.at(&device.route).mesh(())?;
     let (order, done) = match &arguments.order {
@@ -136,11 +136,11 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
             (Order::Shape { one, other, lost_permille }, text)
         }
         Verb::Logs { wait, .. } => {
-            direct(&mut client, &device, &status, &Order::Collect)?;
+            direct(&mut client, &home, (&device, &status), &Order::Collect)?;
             return collect(&mut client, &device, &status, Duration::from_secs(*wait), output);
         }
     };
-    direct(&mut client, &device, &status, &order)?;
+    direct(&mut client, &home, (&device, &status), &order)?;
     output.line(
         &format!("under way to all devices: {done}"),
         &json!({ "event": "ordered", "order": done }),
@@ -151,12 +151,12 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
 /// Gives a device the order, for all.
 fn direct(
     client: &mut Client,
-    device: &Device,
-    status: &MeshStatus,
+    home: &Home,
+    (device, status): (&Device, &MeshStatus),
     order: &Order,
 ) -> anyhow::Result<()> {
     let director = status.node.parse().context("the device has no name in the mesh")?;
-    let signed = sign(&client.keys().signing_key, now_in_milliseconds(), director, order);
+    let signed = sign(&client.keys().signing_key, home.next_number(0), director, order);
     client.at(&device.route).experiment_direct(&signed)
 }
 

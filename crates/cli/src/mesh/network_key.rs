@@ -10,7 +10,6 @@ use tenure_wire::{Name, PublicKey, VerifyingKey};
 use crate::device::link::invitation;
 use crate::home::Home;
 use crate::reach::client::{Client, Device, Route};
-use crate::terminal::clock::now_in_milliseconds;
 
 /// A device's name, and why it wasn't told.
 pub type Untold = (String, String);
@@ -107,7 +106,7 @@ fn kept(client: &Client) -> anyhow::Result<(Vec<Kept>, Vec<Untold>)> {
 /// Has a device told by the first of `members` that can.
 fn tell(client: &mut Client, home: &Home, one: &Kept, members: &[Route]) -> anyhow::Result<()> {
     let signing_key = &client.keys().signing_key;
-    let number = now_in_milliseconds();
+    let number = home.next_number(client.known().enrolment(&one.name));
     let enrolment = Enrolment { device: one.name.clone(), device_key: one.key, number };
     let signature = tenure_directory::enrol(signing_key, &enrolment);
     let invitation = invitation(home, signing_key, &one.machine)?;

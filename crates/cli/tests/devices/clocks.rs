@@ -92,3 +92,23 @@ fn lease_that_a_clock_years_ahead_ended_goes_on_when_the_owner_tells_the_time() 
     let told = status["outside"]["date"]["unix_s"].as_u64().unwrap();
     assert!(status["unix_s"].as_u64().unwrap().abs_diff(told) < 60, "{status}");
 }
+
+#[test]
+fn device_that_is_made_anew_replaces_one_that_was_enrolled_under_a_clock_years_ahead() {
+    let user = User::new();
+    let hub = user.hub();
+    let mut ahead = user.command(&["device", "--data", "attic", "--listen", any_address()]);
+    if !at_time(ahead.arg("--json"), "2028-06-01 12:00:00") {
+        return;
+    }
+    let device = Process::start(ahead);
+    user.ok(&["status", "--device", &device.address]);
+    device.kill();
+    std::fs::remove_dir_all(user.path("attic")).unwrap();
+    let device = user.device("attic", Some(&hub));
+    user.ok(&["status", "--device", "attic", "--hub", &hub.address]);
+    user.ok(&["enrol", &device.address]);
+    device.kill();
+    let _device = user.device("attic", Some(&hub));
+    user.ok(&["status", "--device", "attic", "--hub", &hub.address]);
+}

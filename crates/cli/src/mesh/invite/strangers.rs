@@ -17,7 +17,6 @@ use super::{Arguments, route_to};
 use crate::device::link::invitation;
 use crate::home::Home;
 use crate::reach::client::{Client, Route};
-use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::Output;
 
 /// How long between two looks.
@@ -59,7 +58,7 @@ pub(super) fn invite(
     }
     let (name, node) = (knock.name.clone(), knock.node().to_string());
     let signing_key = &client.keys().signing_key;
-    let number = now_in_milliseconds();
+    let number = home.next_number(client.known().enrolment(&name));
     let enrolment = Enrolment { device: name.clone(), device_key: knock.key, number };
     let signature = tenure_directory::enrol(signing_key, &enrolment);
     let invitation = invitation(home, signing_key, &knock.device)?;
