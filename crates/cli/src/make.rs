@@ -7,6 +7,7 @@ pub(crate) mod compiled;
 mod foreign_abort;
 mod function_types;
 mod interpreter;
+mod javascript_mends;
 pub(crate) mod javascript_project;
 mod leavers;
 pub(crate) mod lua_project;

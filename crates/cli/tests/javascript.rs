@@ -11,6 +11,8 @@ use common::{Workbench, text, toolchain};
 const MAIN: &str = include_str!("javascript/main.js");
 const LANGUAGE: &str = include_str!("javascript/language.js");
 const SHAPES: &str = include_str!("javascript/shapes.js");
+/// What throws where functions of the library call others, or convert values.
+const THROWERS: &str = include_str!("javascript/throwers.js");
 
 /// The project `m` with these files in `src`.
 fn project(workbench: &Workbench, memory_bytes: u32, files: &[(&str, &str)]) {
@@ -72,6 +74,18 @@ fn machine_does_what_machines_do() {
     assert_eq!(device.call("bytes", Some("abc")), text("bc"));
     assert_eq!(device.call("twice", None), text("second"));
     assert_eq!(device.call("none", None), Ok(None));
+}
+
+#[test]
+fn exception_that_a_function_called_by_the_library_throws_is_never_lost() {
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
+    project(&workbench, 64 * 1024, &[("main.js", THROWERS)]);
+    let mut device = Device::start(&workbench.build("m"));
+    assert_eq!(device.call("silent", None), text("[]"));
+    assert_eq!(device.call("after", None), text("[1,null]"));
+    let caught = text("caught InternalError: out of memory");
+    assert_eq!(device.call("recovers", None), caught);
+    assert_eq!(device.call("recovers", None), caught);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail, ensure};
 
 use crate::make::interpreter::{fingerprint, fit, installed, ready, run};
+use crate::make::javascript_mends::{MENDS, mend};
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::{ENGINE_SOURCES, RegistryTool, TYPESCRIPT};
 use crate::make::sdk;
@@ -125,7 +126,7 @@ impl Engine {
     fn ready(clang: &Clang) -> anyhow::Result<Self> {
         let place = installed(RegistryTool::JavaScript, LANGUAGE)?;
         let (fingerprint, sources) =
-            (fingerprint(clang, "javascript/", C_FLAGS), place.join(ENGINE_SOURCES));
+            (fingerprint(clang, "javascript/", (C_FLAGS, MENDS)), place.join(ENGINE_SOURCES));
         let folder = ready(&place, &fingerprint, |folder| make(clang, &sources, folder))?;
         Ok(Self { folder, typescript: place.join(TYPESCRIPT) })
     }
@@ -148,6 +149,7 @@ fn make(clang: &Clang, sources: &Path, folder: &Path) -> anyhow::Result<()> {
             fs::copy(entry.path(), folder.join(entry.file_name()))?;
         }
     }
+    mend(folder)?;
     let mut host = Command::new(&clang.program);
     host.current_dir(folder).args(["-O1", "-w", "-I.", "mquickjs_build.c"]);
     host.arg(sdk.join("javascript/stdlib.c")).args(["-lm", "-o", "table"]);
