@@ -1,19 +1,21 @@
 //! Deep sleep of a device that is a process: the node is taken down and booted again from its flash,
 //! as a board does by turning itself off.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use tenure_board_linux::{UdpLink, Woken};
+use tenure_board_linux::{LinuxClock, UdpLink, Woken, wait_any};
 use tenure_hal::{Clock as _, Instant};
 use tenure_node::SleepPolicy;
 
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 
-/// The longest that a sleeping device doesn't hear Ctrl-C.
-const NAP: Duration = Duration::from_millis(200);
+/// The longest that a sleeping device doesn't look at its clock, which goes on while the system is suspended; a wait doesn't
+/// count that time.
+const NAP: Duration = Duration::from_secs(10);
 
 /// When a device sleeps with its power off.
 #[derive(Clone, Copy, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -52,27 +54,25 @@ fn duty_cycle(text: &str) -> anyhow::Result<(Duration, Duration)> {
     Ok((seconds(run)?, seconds(sleep)?))
 }
 
-/// Waits, while the node is off, for its time; where it `hears`, for a datagram too.
+/// Waits, while the node is off, for its time or the end; where it `hears`, for a datagram too. Meanwhile it calls `feed`, by
+/// which the watchdog knows that the loop goes on.
 ///
 /// # Errors
 /// The link is broken.
 pub fn wait(
     until: Option<Instant>,
     hears: bool,
-    (link, clock): (&UdpLink, &tenure_board_linux::LinuxClock),
+    (link, clock): (&UdpLink, &LinuxClock),
     stop: &Stop,
+    feed: impl Fn(),
 ) -> anyhow::Result<()> {
+    let mut awaited: Vec<&dyn AsFd> = vec![stop];
+    awaited.extend(hears.then_some(link as &dyn AsFd));
     while !stop.is_requested() {
+        feed();
         let left = until.map_or(NAP, |until| until.since(clock.now()));
-        if left.is_zero() {
+        if left.is_zero() || wait_any(&awaited, left.min(NAP))? == Woken::ByDatagram {
             return Ok(());
-        }
-        if hears {
-            if link.wait(left.min(NAP))? == Woken::ByDatagram {
-                return Ok(());
-            }
-        } else {
-            std::thread::sleep(left.min(NAP));
         }
     }
     Ok(())
@@ -98,7 +98,19 @@ pub fn announce_wake(slept: Option<Duration>, output: &Output) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    #[test]
+    fn watchdog_is_fed_in_a_sleep() {
+        let link = UdpLink::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let (clock, stop) = (LinuxClock::start(), Stop::on_interrupts().unwrap());
+        let (until, meals) = (clock.now() + Duration::from_millis(5), Cell::new(0));
+        let feed = || meals.set(meals.get() + 1);
+        wait(Some(until), true, (&link, &clock), &stop, feed).unwrap();
+        assert!(meals.get() > 0 && clock.now() >= until);
+    }
 
     #[test]
     fn spans_are_read_or_refused() {

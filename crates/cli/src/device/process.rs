@@ -70,9 +70,11 @@ const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
 /// The most addresses of a hub: each is tried for four seconds while all are silent.
 const HUB_ADDRESSES_MAX: usize = 8;
-/// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
-/// at it and the wait.
-const NAP: Duration = Duration::from_secs(2);
+/// The longest that the loop sleeps: the watchdog is fed within its period, and a wait doesn't count the time in which the
+/// system is suspended, as the device's clock does.
+const NAP: Duration = Duration::from_secs(10);
+/// The same while others may announce themselves, which wakes nobody.
+const NAP_IN_DISCOVERY: Duration = Duration::from_secs(2);
 
 /// Run a device.
 ///
@@ -273,8 +275,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         watchdog.feed();
         let wake = device.turn(output)?;
         match device.bedtime() {
-            Some(bedtime) => device = device.sleep(bedtime, &config, &stop, output)?,
-            None => device.rest(wake)?,
+            Some(bedtime) => device = device.sleep(bedtime, &config, (&stop, &watchdog), output)?,
+            None => device.rest(wake, &stop)?,
         }
     }
     device.with_moment(|node, moment| node.take(moment, Input::Checkpoint));
@@ -508,7 +510,7 @@ impl Running {
         mut self,
         Bedtime { until }: Bedtime,
         config: &Config,
-        stop: &Stop,
+        (stop, watchdog): (&Stop, &Watchdog),
         output: &Output,
     ) -> anyhow::Result<Self> {
         if let Err(error) = self.with_moment(|node, moment| node.fall_asleep(moment)) {
@@ -541,7 +543,7 @@ impl Running {
         let peripherals = node.lend().detach_all();
         let (parts, tape) = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
-        deep_sleep::wait(until, hears, (&link, &clock), stop)?;
+        deep_sleep::wait(until, hears, (&link, &clock), stop, || watchdog.feed())?;
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
@@ -643,6 +645,8 @@ impl Running {
     /// # Errors
     /// The link is broken.
     pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
+        // First, as the owner may ask for it after a long wait.
+        self.tell_outside();
         for _ in 0..DATAGRAMS_PER_TURN {
             let Some((length, from)) = self.link.receive(&mut self.datagram)? else { break };
             let datagram = std::mem::take(&mut self.datagram);
@@ -664,9 +668,6 @@ impl Running {
         if let Some(bridging) = &mut self.bridging {
             bridging.receive(&mut moment, &mut self.node);
         }
-        let (bridging, reaching) = (self.bridging.as_ref(), self.reaching.as_ref());
-        let ways = || Ways::of(bridging, reaching, self.coap.as_ref());
-        self.outside.tell(&mut moment, &mut self.node, ways);
         self.date.note(self.node.node(), &moment);
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
@@ -709,6 +710,18 @@ impl Running {
         Ok(wake)
     }
 
+    /// Tells the node the state of its ways outside.
+    fn tell_outside(&mut self) {
+        let mut moment = Moment {
+            now: self.clock.now(),
+            unix_time: self.clock.unix_time(),
+            entropy: &mut self.entropy,
+        };
+        let (bridging, reaching) = (self.bridging.as_ref(), self.reaching.as_ref());
+        let ways = || Ways::of(bridging, reaching, self.coap.as_ref());
+        self.outside.tell(&mut moment, &mut self.node, ways);
+    }
+
     /// Hands over what machines and peripherals have published to those who carry it further.
     fn carry_events(&mut self) {
         if self.coap.is_none() && self.bridging.is_none() {
@@ -724,19 +737,20 @@ impl Running {
         }
     }
 
-    /// Waits until there is more to do, but not for longer than a nap.
+    /// Waits until there is more to do or `stop` is requested, but not for longer than a nap.
     ///
     /// # Errors
     /// The link is broken.
-    pub fn rest(&self, wake: Wake) -> anyhow::Result<()> {
-        self.rest_at_most(wake, NAP)
+    pub fn rest(&self, wake: Wake, stop: &Stop) -> anyhow::Result<()> {
+        let nap = if self.discovery.is_some() { NAP_IN_DISCOVERY } else { NAP };
+        self.rest_at_most(wake, stop, nap)
     }
 
     /// As [`Self::rest`], for `longest` at most.
     ///
     /// # Errors
     /// The link is broken.
-    pub fn rest_at_most(&self, wake: Wake, longest: Duration) -> anyhow::Result<()> {
+    pub fn rest_at_most(&self, wake: Wake, stop: &Stop, longest: Duration) -> anyhow::Result<()> {
         if let Some(tape) = self.node.tape().filter(|_| wake != Wake::Now) {
             tape.flush();
         }
@@ -745,7 +759,7 @@ impl Running {
             Wake::At(at) => at.since(self.clock.now()).min(longest),
             Wake::Never => longest,
         };
-        let mut sockets: Vec<&dyn AsFd> = vec![&self.link];
+        let mut sockets: Vec<&dyn AsFd> = vec![stop, &self.link];
         sockets.extend(self.reaching.as_ref().map(|reaching| reaching as &dyn AsFd));
         sockets.extend(self.bridging.as_ref().map(|bridging| bridging as &dyn AsFd));
         match &self.mesh {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
+use tenure_board_linux::wait_any;
 use tenure_crypto::Seed;
 use tenure_pages::{Origins, Pages};
 use tenure_wire::console::PAGES_LISTEN_ON;
@@ -76,11 +77,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         &json!({ "event": "listening", "address": address.to_string(), "key": key.to_string() }),
     );
     while !stop.is_requested() {
-        std::thread::sleep(NAP);
+        wait_any(&[&stop], NAP)?;
     }
     output.line("stopped", &json!({ "event": "stopped" }));
     Ok(())
 }
 
-/// The longest that Ctrl-C waits.
-const NAP: std::time::Duration = std::time::Duration::from_millis(200);
+/// The longest that the loop sleeps, which has nothing to do but to end.
+const NAP: std::time::Duration = std::time::Duration::from_secs(3600);

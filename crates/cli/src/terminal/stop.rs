@@ -1,5 +1,8 @@
 //! Ending cleanly on Ctrl-C.
 
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,16 +10,22 @@ use anyhow::Context as _;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+/// The complaint if the system refuses.
+const FAILED: &str = "can't listen to signals";
+
 /// Tells a loop that it was asked to end. Copies are told the same.
 #[derive(Clone)]
 pub struct Stop {
     requested: Arc<AtomicBool>,
     /// The listeners, until the last copy is dropped.
-    _listeners: Arc<Listeners>,
+    listeners: Arc<Listeners>,
 }
 
-#[derive(Default)]
-struct Listeners(Vec<SigId>);
+struct Listeners {
+    ids: Vec<SigId>,
+    /// A signal's handler writes to the second, after it has set the flag.
+    pipe: (UnixStream, UnixStream),
+}
 
 impl Stop {
     /// Listens to Ctrl-C and to the request to terminate. A second signal ends the process at once.
@@ -25,14 +34,14 @@ impl Stop {
     /// The system refuses.
     pub fn on_signals() -> anyhow::Result<Self> {
         let requested = Arc::new(AtomicBool::new(false));
-        let mut listeners = Listeners::default();
+        let mut listeners = Listeners::new()?;
         for signal in [SIGINT, SIGTERM] {
             let flag = requested.clone();
             let at_second = signal_hook::flag::register_conditional_shutdown(signal, 130, flag);
-            listeners.0.push(at_second.context("can't listen to signals")?);
+            listeners.ids.push(at_second.context(FAILED)?);
             listeners.listen(signal, &requested)?;
         }
-        Ok(Self { requested, _listeners: Arc::new(listeners) })
+        Ok(Self { requested, listeners: Arc::new(listeners) })
     }
 
     /// Listens to Ctrl-C, which ends no process from now on, however often it is pressed.
@@ -41,9 +50,9 @@ impl Stop {
     /// The system refuses.
     pub fn on_interrupts() -> anyhow::Result<Self> {
         let requested = Arc::new(AtomicBool::new(false));
-        let mut listeners = Listeners::default();
+        let mut listeners = Listeners::new()?;
         listeners.listen(SIGINT, &requested)?;
-        Ok(Self { requested, _listeners: Arc::new(listeners) })
+        Ok(Self { requested, listeners: Arc::new(listeners) })
     }
 
     /// Whether it was asked to end.
@@ -54,13 +63,31 @@ impl Stop {
     /// Forgets that it was asked.
     pub fn reset(&self) {
         self.requested.store(false, Ordering::Relaxed);
+        let (mut heard, mut bytes) = (&self.listeners.pipe.0, [0; 16]);
+        while heard.read(&mut bytes).is_ok_and(|length| length > 0) {}
+    }
+}
+
+impl AsFd for Stop {
+    /// Readable from the first signal on, so that a loop may wait for it beside its sockets.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listeners.pipe.0.as_fd()
     }
 }
 
 impl Listeners {
+    fn new() -> anyhow::Result<Self> {
+        let pipe = UnixStream::pair().context(FAILED)?;
+        pipe.0.set_nonblocking(true).context(FAILED)?;
+        Ok(Self { ids: Vec::new(), pipe })
+    }
+
     fn listen(&mut self, signal: i32, flag: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let listener = signal_hook::flag::register(signal, flag.clone());
-        self.0.push(listener.context("can't listen to signals")?);
+        self.ids.push(listener.context(FAILED)?);
+        let end = self.pipe.1.try_clone().context(FAILED)?;
+        let waker = signal_hook::low_level::pipe::register(signal, end);
+        self.ids.push(waker.context(FAILED)?);
         Ok(())
     }
 }
@@ -68,8 +95,29 @@ impl Listeners {
 impl Drop for Listeners {
     /// Listens no more: in a shell another command may have its own first signal.
     fn drop(&mut self) {
-        for listener in self.0.drain(..) {
+        for listener in self.ids.drain(..) {
             signal_hook::low_level::unregister(listener);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tenure_board_linux::{Woken, wait_any};
+    use tenure_testbed::patience;
+
+    use super::*;
+
+    #[test]
+    fn signal_ends_a_wait() {
+        let stop = Stop::on_interrupts().unwrap();
+        signal_hook::low_level::raise(SIGINT).unwrap();
+        assert_eq!(wait_any(&[&stop], patience()), Ok(Woken::ByDatagram));
+        assert!(stop.is_requested());
+        stop.reset();
+        assert_eq!(wait_any(&[&stop], Duration::ZERO), Ok(Woken::ByTimeout));
+        assert!(!stop.is_requested());
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{Durability, UdpLink};
@@ -21,6 +22,9 @@ use crate::reach::client::OwnerKeys;
 use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::{Output, has_reader};
 use crate::terminal::stop::Stop;
+
+/// How long it may go unnoticed that nobody reads the output any more.
+const NAP: Duration = Duration::from_secs(2);
 
 /// Run machines at once, on a device that lasts as long as the command.
 ///
@@ -93,7 +97,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
                 None => Ok(()),
             };
         }
-        device.rest(wake)?;
+        device.rest_at_most(wake, &stop, NAP)?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
@@ -170,7 +174,7 @@ fn watch(
             }
         }
         let wake = device.turn(output)?;
-        device.rest_at_most(wake, LOOK_EVERY)?;
+        device.rest_at_most(wake, stop, LOOK_EVERY)?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())

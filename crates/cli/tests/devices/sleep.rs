@@ -34,6 +34,8 @@ fn a_call_wakes_a_device_that_sleeps_when_idle() {
     assert_eq!(user.call(on(&device), &["counter", "add", "5"]), "5");
     device.wait_for_event("asleep");
     assert_eq!(user.call(on(&device), &["counter", "add", "3"]), "8");
+    device.wait_for_event("asleep");
+    assert_eq!(device.interrupt().code(), Some(0));
 }
 
 #[test]
