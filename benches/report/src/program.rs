@@ -19,10 +19,19 @@ pub struct Program {
 impl Program {
     /// Reads the arguments, and has `measure` measure each target that they ask for. An error is
     /// reported, and the next target measured.
-    pub fn run(self, mut measure: impl FnMut(&str, &mut Rows) -> Result<(), String>) -> ExitCode {
+    pub fn run(self, measure: impl FnMut(&str, &mut Rows) -> Result<(), String>) -> ExitCode {
+        self.run_with(env::args().skip(1), measure)
+    }
+
+    /// As [`Program::run`], with arguments that a program with options of its own leaves.
+    pub fn run_with(
+        self,
+        arguments: impl IntoIterator<Item = String>,
+        mut measure: impl FnMut(&str, &mut Rows) -> Result<(), String>,
+    ) -> ExitCode {
         let mut rows = Rows { json: false, bench: String::new() };
         let mut targets = Vec::new();
-        for argument in env::args().skip(1) {
+        for argument in arguments {
             match argument.as_str() {
                 "--json" => rows.json = true,
                 // `cargo bench` adds it.

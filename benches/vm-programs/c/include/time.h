@@ -1,0 +1,4 @@
+/* No clock. */
+#pragma once
+typedef long time_t;
+typedef long clock_t;
