@@ -105,6 +105,7 @@ impl Drop for Listeners {
 mod tests {
     use std::time::Duration;
 
+    use signal_hook::consts::SIGUSR1;
     use tenure_board_linux::{Woken, wait_any};
     use tenure_testbed::patience;
 
@@ -112,8 +113,12 @@ mod tests {
 
     #[test]
     fn signal_ends_a_wait() {
-        let stop = Stop::on_interrupts().unwrap();
-        signal_hook::low_level::raise(SIGINT).unwrap();
+        // By one that no other test of this process listens to.
+        let requested = Arc::new(AtomicBool::new(false));
+        let mut listeners = Listeners::new().unwrap();
+        listeners.listen(SIGUSR1, &requested).unwrap();
+        let stop = Stop { requested, listeners: Arc::new(listeners) };
+        signal_hook::low_level::raise(SIGUSR1).unwrap();
         assert_eq!(wait_any(&[&stop], patience()), Ok(Woken::ByDatagram));
         assert!(stop.is_requested());
         stop.reset();
