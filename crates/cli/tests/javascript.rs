@@ -11,7 +11,7 @@ use common::{Workbench, text, toolchain};
 const MAIN: &str = include_str!("javascript/main.js");
 const LANGUAGE: &str = include_str!("javascript/language.js");
 const SHAPES: &str = include_str!("javascript/shapes.js");
-/// What throws where functions of the library call others, or convert values.
+/// Functions of the library that call others or convert values, where those throw.
 const THROWERS: &str = include_str!("javascript/throwers.js");
 
 /// The project `m` with these files in `src`.

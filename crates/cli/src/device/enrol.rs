@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     client.tell_time(&route, &status)?;
     let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
     let record = status.record.and_then(|record| tenure_directory::open_whenever(&record).ok());
-    // Another owner's word isn't counted on from.
+    // An enrolment by another owner may have any number.
     let own = client.keys().signing_key.verifying_key();
     let record = record.filter(|record| record.owner == own);
     let shown = record.map_or(0, |record| record.enrolment.number);

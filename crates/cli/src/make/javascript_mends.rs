@@ -1,5 +1,5 @@
-//! What is mended in MicroQuickJS before it is compiled: places where it loses an exception, or keeps the memory of calls
-//! that an exception has ended.
+//! Mends of MicroQuickJS before it is compiled: of places where it loses an exception, or keeps the memory of calls that an
+//! exception has ended.
 
 use std::fs;
 use std::path::Path;
