@@ -72,6 +72,8 @@ fn damaged_package_is_refused_before_it_is_sent() {
         );
         flipped[at] ^= 1;
     }
+    let endless = user.error(&["install", "/dev/zero", "--device", &device.address]);
+    assert!(endless.contains("/dev/zero: not a package"), "{endless}");
     let missing = user.error(&["install", "missing.tenure", "--device", &device.address]);
     assert!(
         missing.contains("can't read missing.tenure; make it with `tenure build`"),
