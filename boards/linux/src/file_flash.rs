@@ -30,6 +30,9 @@ use map::map;
 /// The size of an erasable sector, as most NOR flashes have it.
 pub const SECTOR_BYTES: u32 = 4096;
 
+/// How much of a new file is written at once. A large flash in memory would make the allocator keep as much for long.
+const PIECE_BYTES: usize = 16 * 1024;
+
 /// The permissions of a new flash file: it holds the device's keys.
 const OWNER_ONLY: u32 = 0o600;
 /// The permissions that no flash file may give: those of the group and of everybody.
@@ -224,8 +227,12 @@ fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
     if present > u64::from(bytes) || !is_erased(file, present)? {
         return Err(OpenProblem::WrongSize { bytes: present, asked: u64::from(bytes) });
     }
-    let erased = vec![0xFF; bytes as usize - present as usize];
-    let written = file.write_all_at(&erased, present).and_then(|()| file.sync_all());
+    let mut places = (present..u64::from(bytes)).step_by(PIECE_BYTES);
+    let written = places.try_for_each(|place| {
+        let length = (u64::from(bytes) - place).min(PIECE_BYTES as u64) as usize;
+        file.write_all_at(&[0xFF; PIECE_BYTES][..length], place)
+    });
+    let written = written.and_then(|()| file.sync_all());
     if let Err(error) = written {
         // A full disk gets its room back; the next start makes the rest.
         let _ = file.set_len(present);
@@ -236,9 +243,15 @@ fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
 }
 
 fn is_erased(file: &File, bytes: u64) -> io::Result<bool> {
-    let mut contents = vec![0; bytes as usize];
-    file.read_exact_at(&mut contents, 0)?;
-    Ok(contents.iter().all(|byte| *byte == 0xFF))
+    let mut piece = [0; PIECE_BYTES];
+    for place in (0..bytes).step_by(PIECE_BYTES) {
+        let length = (bytes - place).min(PIECE_BYTES as u64) as usize;
+        file.read_exact_at(&mut piece[..length], place)?;
+        if piece[..length].iter().any(|byte| *byte != 0xFF) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the file's name survive a loss of power too.

@@ -20,6 +20,7 @@ mod faults;
 mod firmware;
 mod flash;
 mod fleet;
+mod footprint;
 mod grants;
 mod guests;
 mod harness;
