@@ -19,7 +19,7 @@ mod price;
 
 use std::future::poll_fn;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,17 +44,37 @@ const CALLERS_MAX: usize = 16;
 /// Parts of units of fuel between two yields.
 const INTERVAL_PARTS: u64 = 10_000 * PARTS_PER_UNIT;
 
-/// An engine that compiles modules to the processor's own code.
+/// An engine that compiles modules to the processor's own code. Until a machine asks for it, it takes no memory and no thread.
 pub struct NativeSpeed {
+    folder: Option<PathBuf>,
+    started: Option<Started>,
+}
+
+/// Wasmtime and the compiler's thread.
+struct Started {
     engine: wasmtime::Engine,
     compiler: Compiler,
 }
 
 impl NativeSpeed {
     /// An engine that remembers in `folder` what it compiles, so that a module that ends the process
-    /// that way isn't compiled again; `None` if wasmtime can't compile for this processor, or the
+    /// that way isn't compiled again.
+    pub fn new(folder: Option<&Path>) -> Self {
+        Self { folder: folder.map(Path::to_owned), started: None }
+    }
+
+    /// The engine, started by the first question; `None` if wasmtime can't compile for this processor, or the
     /// system has no thread left.
-    pub fn new(folder: Option<&Path>) -> Option<Self> {
+    fn started(&mut self) -> Option<&mut Started> {
+        if self.started.is_none() {
+            self.started = Started::new(self.folder.as_deref());
+        }
+        self.started.as_mut()
+    }
+}
+
+impl Started {
+    fn new(folder: Option<&Path>) -> Option<Self> {
         let mut config = Config::new();
         // The vm has validated each module already, and takes less than wasmtime but for these.
         config.wasm_custom_page_sizes(true).wasm_tail_call(true);
@@ -90,7 +110,9 @@ impl Engine for NativeSpeed {
 
     fn is_prepared(&mut self, package: &Digest, code: Code<'_>) -> bool {
         match code {
-            Code::WebAssembly(wasm) => self.compiler.is_done(package, wasm),
+            Code::WebAssembly(wasm) => {
+                self.started().is_none_or(|started| started.compiler.is_done(package, wasm))
+            }
             Code::Native(_) => true,
         }
     }
@@ -102,17 +124,18 @@ impl Engine for NativeSpeed {
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError> {
         let Code::WebAssembly(wasm) = code else { return Err(EngineError::Module) };
-        let Compiled { module, table_bytes } = self.compiler.module(package, wasm)?;
+        let started = self.started().ok_or(EngineError::NoCompiler)?;
+        let Compiled { module, table_bytes } = started.compiler.module(package, wasm)?;
         let (memory_name, memory_bytes) = memory_of(&module)?;
         if memory_bytes.saturating_add(table_bytes) > limits.memory_bytes_max as u64 {
             return Err(EngineError::Memory);
         }
         let meter = Arc::new(Meter::new());
-        let store = self.store(limits.memory_bytes_max, &meter).ok_or(EngineError::Module)?;
+        let store = started.store(limits.memory_bytes_max, &meter).ok_or(EngineError::Module)?;
         let exchange = Arc::new(Mutex::new(Exchange::default()));
-        let linker = link(&self.engine, &module, &memory_name.into(), &exchange)?;
+        let linker = link(&started.engine, &module, &memory_name.into(), &exchange)?;
         Ok(Box::new(Machine {
-            engine: self.engine.clone(),
+            engine: started.engine.clone(),
             resting: Some(Resting { store, instance: None }),
             module,
             linker,

@@ -91,7 +91,7 @@ fn prepare(engine: &mut NativeSpeed, package: &Digest, wasm: &[u8]) {
 }
 
 fn start(wasm: &[u8], limits: &InstanceConfig) -> Result<Box<dyn EngineInstance>, EngineError> {
-    let (mut engine, package) = (NativeSpeed::new(None).unwrap(), Digest([0; 32]));
+    let (mut engine, package) = (NativeSpeed::new(None), Digest([0; 32]));
     prepare(&mut engine, &package, wasm);
     engine.start(&package, Code::WebAssembly(wasm), limits)
 }

@@ -36,7 +36,7 @@ fn start_on(
 }
 
 fn start(wasm: &[u8]) -> Box<dyn EngineInstance> {
-    start_on(&mut NativeSpeed::new(None).unwrap(), wasm, &LIMITS).unwrap()
+    start_on(&mut NativeSpeed::new(None), wasm, &LIMITS).unwrap()
 }
 
 /// The fuel that `main` takes at native speed in slices, the debt of its last slice included, and how
@@ -230,7 +230,7 @@ fn a_slice_overspends_by_one_bulk_instruction_over_all_memory_at_most() {
                (br $again)))"#,
         budget / 65_536 - 17
     );
-    let mut engine = NativeSpeed::new(None).unwrap();
+    let mut engine = NativeSpeed::new(None);
     let mut machine = start_on(&mut engine, &module(&body), &limits).unwrap();
     assert!(machine.prepare("main"));
     let (mut slices, mut slices_by_round) = (0, Vec::new());
@@ -303,7 +303,7 @@ fn what_a_host_call_copies_is_paid_by_its_length() {
 #[test]
 fn tables_are_part_of_the_memory_budget() {
     let limits = InstanceConfig { memory_bytes_max: 2 * MEBIBYTE, ..LIMITS };
-    let mut engine = NativeSpeed::new(None).unwrap();
+    let mut engine = NativeSpeed::new(None);
     let tables = "(table 50000 funcref) (table 50000 funcref) (table 50000 funcref)";
     let wasm = module(&format!("{tables} (func (export \"main\"))"));
     assert_eq!(start_on(&mut engine, &wasm, &limits).err(), Some(EngineError::Memory));
@@ -317,7 +317,7 @@ fn tables_are_part_of_the_memory_budget() {
              (if (i32.ne (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
              (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then unreachable)))"#,
     );
-    let mut machine = start_on(&mut NativeSpeed::new(None).unwrap(), &wasm, &limits).unwrap();
+    let mut machine = start_on(&mut NativeSpeed::new(None), &wasm, &limits).unwrap();
     assert!(machine.prepare("main"));
     assert_eq!(machine.run(&mut 1_000_000, SPEED), Outcome::Done);
 }
@@ -325,7 +325,7 @@ fn tables_are_part_of_the_memory_budget() {
 #[test]
 fn a_module_is_compiled_beside_the_devices_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    let mut engine = NativeSpeed::new(Some(folder.path()));
     let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
     let functions = format!("(func (local i32) {body})").repeat(60);
     let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
@@ -342,13 +342,13 @@ fn a_module_is_compiled_beside_the_devices_turns() {
 fn a_module_or_function_that_is_too_long_never_reaches_the_compiler() {
     let long = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(3_000);
     let wasm = module(&format!(r#"(func (local i32) {long}) (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(None).unwrap();
+    let mut engine = NativeSpeed::new(None);
     assert!(engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)), "it is refused at once");
     let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
     assert_eq!(refused.err(), Some(EngineError::TooLong));
     let data = "x".repeat(600 * 1024);
     let wasm = module(&format!(r#"(data (i32.const 0) "{data}") (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(None).unwrap();
+    let mut engine = NativeSpeed::new(None);
     let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
     assert_eq!(refused.err(), Some(EngineError::TooLong));
 }
@@ -365,11 +365,11 @@ fn a_module_whose_compilation_ended_the_process_is_not_compiled_again() {
     fs::create_dir(&marks).unwrap();
     fs::write(marks.join(PACKAGE.to_string()), b"").unwrap();
     for _ in 0..2 {
-        let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+        let mut engine = NativeSpeed::new(Some(folder.path()));
         let refused = start_on(&mut engine, &wasm, &LIMITS);
         assert_eq!(refused.err(), Some(EngineError::EndedProcess), "this start and the next");
     }
-    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    let mut engine = NativeSpeed::new(Some(folder.path()));
     let (other, code) = (Digest([8; 32]), Code::WebAssembly(&wasm));
     while !engine.is_prepared(&other, code) {
         std::thread::yield_now();
@@ -383,7 +383,7 @@ fn a_device_that_ends_while_it_compiles_blames_nobody() {
     let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
     let functions = format!("(func (local i32) {body})").repeat(60);
     let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    let mut engine = NativeSpeed::new(Some(folder.path()));
     assert!(!engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)));
     while marks_in(folder.path()) == 0 && !engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)) {
         std::thread::yield_now();

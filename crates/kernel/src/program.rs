@@ -125,6 +125,8 @@ pub enum EngineError {
     TooLong,
     /// Compiling it ended the device's process before.
     EndedProcess,
+    /// The engine can't compile for this processor, or has no room to.
+    NoCompiler,
 }
 
 impl fmt::Display for EngineError {
@@ -139,6 +141,7 @@ impl fmt::Display for EngineError {
             Self::Compiling => "it is still being compiled",
             Self::TooLong => "the module or a function of it is too long to be compiled",
             Self::EndedProcess => "compiling it ended the device's process before",
+            Self::NoCompiler => "the device has no compiler for its processor",
         })
     }
 }
@@ -152,7 +155,8 @@ impl From<EngineError> for FaultKind {
             EngineError::Module
             | EngineError::Compiling
             | EngineError::TooLong
-            | EngineError::EndedProcess => Self::Image,
+            | EngineError::EndedProcess
+            | EngineError::NoCompiler => Self::Image,
             EngineError::State => Self::Suspended,
             EngineError::Place => Self::Place,
         }

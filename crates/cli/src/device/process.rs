@@ -355,14 +355,12 @@ pub struct Running {
     complained: Option<Name>,
 }
 
-/// Lends a node the compiler for machines that ask for native speed, if the system has one.
-/// A run that is recorded is one of the interpreter.
+/// Lends a node the compiler for machines that ask for native speed. A run that is recorded is one of the interpreter.
 #[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
 fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path) {
     #[cfg(feature = "native-speed")]
-    if node.tape().is_none()
-        && let Some(engine) = tenure_board_linux::NativeSpeed::new(Some(folder))
-    {
+    if node.tape().is_none() {
+        let engine = tenure_board_linux::NativeSpeed::new(Some(folder));
         node.lend().use_engine(Box::new(engine));
     }
 }

@@ -32,6 +32,23 @@ fn engine_of(user: &User, device: &Process, name: &str) -> String {
 }
 
 #[test]
+fn the_compiler_is_started_by_the_first_machine_that_asks_for_it() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let has_compiler = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", device.id())).unwrap();
+        let mut names = tasks.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| name.trim() == "compiler"))
+    };
+    user.install(&device, &["counter"]);
+    assert_eq!(user.call(on(&device), &["counter", "add", "7"]), "7");
+    assert!(!has_compiler());
+    install_for_speed(&user, &device, "probe");
+    assert_eq!(user.call(on(&device), &["probe", "call", "counter value"]), "7");
+    assert!(has_compiler());
+}
+
+#[test]
 fn a_machine_at_native_speed_keeps_values_calls_others_and_is_there_after_a_restart() {
     let user = User::new();
     let device = user.device("attic", None);
