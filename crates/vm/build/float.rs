@@ -56,7 +56,18 @@ pub(super) fn instructions(list: &mut Vec<Instruction>) {
     conversions(list);
     for instruction in &mut list[first..] {
         instruction.float = true;
-        instruction.usage = Usage::Cool;
+        instruction.usage = usage(&instruction.mnemonic);
+    }
+}
+
+/// Additions, comparisons and conversions don't share: of two of them in one handler the optimiser computes both and takes one, as
+/// it takes them for instructions of the processor, which calls are made of later.
+fn usage(mnemonic: &str) -> Usage {
+    match mnemonic.split_once('.').map_or("", |(_, operation)| operation) {
+        // A handler of their own would make them cheaper than what a unit of fuel is to buy.
+        "abs" | "neg" if mnemonic.starts_with("f32") => Usage::Cold,
+        "abs" | "neg" | "min" | "max" | "ceil" | "floor" | "trunc" => Usage::Cool,
+        _ => Usage::Hot,
     }
 }
 

@@ -88,9 +88,7 @@ pub(crate) struct Instruction {
 pub(crate) enum Usage {
     /// It has a handler of its own.
     Hot,
-    /// Optimised for size, it shares a handler with others of its shape.
-    Warm,
-    /// It always does.
+    /// It shares a handler with others of its shape.
     Cool,
     /// All of these share one handler, which calls one function.
     Cold,
@@ -369,19 +367,21 @@ pub(crate) fn instructions() -> Vec<Instruction> {
     control(&mut list);
     outer(&mut list);
     float::instructions(&mut list);
-    share(&mut list);
     for instruction in &mut list {
         instruction.surcharge = surcharge::surcharge(&instruction.mnemonic);
     }
+    share(&mut list);
     list
 }
 
-/// Gives instructions of one shape that aren't hot a body in common.
+/// Gives instructions of one shape that aren't hot a body in common. A surcharge is part of the shape: each has a handler of its
+/// own, which would hold the code of all.
 fn share(list: &mut [Instruction]) {
     let shape = |instruction: &Instruction| {
         let may_share = instruction.usage > Usage::Hot;
         let compute = instruction.compute.as_ref().filter(|_| may_share)?;
-        Some((instruction.usage, compute.before.clone(), compute.after.clone()))
+        let kind = (instruction.usage, instruction.surcharge);
+        Some((kind, compute.before.clone(), compute.after.clone()))
     };
     let shapes: Vec<_> = list.iter().map(shape).collect();
     for index in 0..list.len() {
@@ -487,33 +487,8 @@ fn comparison(
             form.line(&format!("if r != 0 {{ s.jump({at}) }} else {{ s.advance({units}) }}"));
         form.done().used(if width == 64 { Usage::Cool } else { Usage::Hot })
     } else {
-        // Most comparisons of 64 bits become part of a branch.
-        let form = form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;");
-        Instruction {
-            shared: Some(shared_comparison(kind, &forms)),
-            ..form.next().used(if kind == "i64" && sources != "sz" {
-                Usage::Warm
-            } else {
-                Usage::Hot
-            })
-        }
-    }
-}
-
-/// The hot operations of 64 bits in one: of each two forms are neighbours, `ss` and `si`.
-fn shared_i64() -> Shared {
-    let mut arms = String::new();
-    for (index, (_, expression)) in I64_HOT.iter().enumerate() {
-        let pattern = if index == I64_HOT.len() - 1 { "_".into() } else { index.to_string() };
-        arms += &format!("{pattern} => {expression},\n");
-    }
-    Shared {
-        name: "op_shared_i64".into(),
-        body: format!(
-            "let index = op - crate::isa::I64_ADD_SS_S;\nlet a = s.read64(1);\n\
-             let b = if index % 2 == 0 {{ s.read64(2) }} else {{ s.immediate(2) as u64 }};\n\
-             let r = match index / 2 {{\n{arms}}};\ns.write64(3, r);\ns.advance(4)"
-        ),
+        let form = form.line(&format!("let r = ({condition}) as u32;"));
+        form.line("s.accumulator = r;").next()
     }
 }
 
@@ -535,48 +510,10 @@ fn shared_i32_cold() -> Shared {
     }
 }
 
-/// All comparisons of one form in one: of 64 bits, as sign extension keeps the order.
-fn shared_comparison(kind: &str, forms: &[char]) -> Shared {
-    let sources: String = forms.iter().collect();
-    let widened = |form: &char, at: usize| match (form, kind) {
-        ('s', "i32") => format!("s.read32({at}) as i32 as u64"),
-        ('s', _) => format!("s.read64({at})"),
-        ('a', _) => "s.accumulator as i32 as u64".into(),
-        ('i', _) => format!("s.immediate({at}) as u64"),
-        _ => "0".into(),
-    };
-    let units = 1 + forms.iter().filter(|form| "si".contains(**form)).count();
-    let first = format!("{kind}_eq_{sources}").to_uppercase();
-    let (a, b) = (widened(&forms[0], 1), widened(&forms[1], units - 1));
-    Shared {
-        name: format!("op_compare_{kind}_{sources}"),
-        body: format!(
-            "let index = op - crate::isa::{first};\n\
-             s.accumulator = compare(index, {a}, {b}) as u32;\n\
-             s.advance({units})"
-        ),
-    }
-}
-
-/// The function that `shared_comparison` calls: by their number among `COMPARISONS`.
-pub(crate) fn comparison_function() -> String {
-    let mut arms = String::new();
-    for (pair, of) in COMPARISONS.chunks(2).enumerate() {
-        let condition = of[0].1.replace("iN", "i64");
-        arms += &format!("{pair} => {condition},\n");
-    }
-    format!(
-        "#[inline(never)]\n#[allow(dead_code)]\nfn compare(index: u16, a: u64, b: u64) -> bool {{\n\
-         let holds = match index / 2 {{\n{arms}_ => false,\n}};\nholds != (index % 2 == 1)\n}}\n"
-    )
-}
-
 fn i64_operations(list: &mut Vec<Instruction>) {
     for (name, expression) in I64_HOT {
         for sources in ["ss", "si"] {
-            let form = binary(&format!("i64.{name}"), expression, sources, 's', 64);
-            let shared = Some(shared_i64());
-            list.push(Instruction { shared, ..form.next().used(Usage::Hot) });
+            list.push(binary(&format!("i64.{name}"), expression, sources, 's', 64).next());
         }
     }
     for (name, expression) in I64_COLD {
@@ -590,7 +527,8 @@ fn i64_operations(list: &mut Vec<Instruction>) {
                    }"
             .into(),
         });
-        list.push(Instruction { shared, ..form.next().used(Usage::Cold) });
+        let usage = if name == "rotr" { Usage::Hot } else { Usage::Cold };
+        list.push(Instruction { shared, ..form.next().used(usage) });
     }
 }
 
@@ -615,7 +553,11 @@ fn constants_and_copies(list: &mut Vec<Instruction>) {
                    if wide { s.write64(2, r as u64); }\ns.advance(3)"
                 .into(),
         });
-        let usage = if hot { Usage::Hot } else { Usage::Cold };
+        let usage = match hot {
+            true => Usage::Hot,
+            false if counts => Usage::Cold,
+            false => Usage::Cool,
+        };
         list.push(Instruction { shared, ..form.next().used(usage) });
     }
     // Copies come in rows, before calls and where loops hand their variables on.
@@ -685,19 +627,13 @@ fn memory(list: &mut Vec<Instruction>) {
             for result in ['a', 's'] {
                 let form = Form::new(&format!("{name}.{address}.{result}"));
                 let form = form.source("address", address, 32);
-                let instruction = load_instruction(form, bytes, load, result, 32);
-                let usage = if name == "load32" { Usage::Hot } else { Usage::Warm };
-                let shared = Some(shared_load32(name, address, bytes, load));
-                list.push(Instruction { shared, ..instruction.used(usage) });
+                list.push(load_instruction(form, bytes, load, result, 32));
             }
         }
     }
     for (name, bytes, load) in LOADS64 {
         let form = Form::new(name).source("address", 's', 32);
-        let instruction = load_instruction(form, bytes, load, 's', 64);
-        let usage = if bytes == 8 { Usage::Hot } else { Usage::Warm };
-        let shared = (bytes < 8).then(shared_load64);
-        list.push(Instruction { shared, ..instruction.used(usage) });
+        list.push(load_instruction(form, bytes, load, 's', 64));
     }
     // Addresses known when translating: a C program's global variables.
     for result in ['a', 's'] {
@@ -735,45 +671,6 @@ fn memory(list: &mut Vec<Instruction>) {
             .line("s.accumulator = r;")
             .next(),
     );
-}
-
-/// A load from one address into two places: of the two forms the one to a slot comes second.
-fn shared_load32(name: &str, address: char, bytes: usize, load: &str) -> Shared {
-    let form = Form::new(name).source("address", address, 32);
-    let (form, at) = form.operand(Operand::Reach);
-    let first = format!("{name}_{address}_a").to_uppercase();
-    let body = form
-        .line(&format!("let reach = s.unit({at});"))
-        .line(&format!(
-            "let p = match s.locate(address, reach, {bytes}) {{ Ok(p) => p, Err(flow) => return flow }};"
-        ))
-        .line(&format!("s.accumulator = s.{load};"))
-        .line(&format!(
-            "if op == crate::isa::{first} {{ s.advance({0}) }} else {{ s.store_accumulator({0} + 1) }}",
-            at + 1
-        ))
-        .body;
-    Shared { name: format!("op_shared_{name}_{address}"), body }
-}
-
-/// Loads of less than 64 bits into 64: of each size two, with and without sign.
-fn shared_load64() -> Shared {
-    let mut arms = String::new();
-    for (index, (_, _, load)) in LOADS64[1..].iter().enumerate() {
-        let pattern = if index == LOADS64.len() - 2 { "_".into() } else { index.to_string() };
-        arms += &format!("{pattern} => s.{load},\n");
-    }
-    Shared {
-        name: "op_shared_load64".into(),
-        body: format!(
-            "let index = op - crate::isa::LOAD64_8_S;\n\
-             let (address, reach) = (s.read32(1), s.unit(2));\n\
-             let p = match s.locate(address, reach, 1 << (index / 2)) {{\n\
-                 Ok(p) => p, Err(flow) => return flow\n\
-             }};\n\
-             let r = match index {{\n{arms}}};\ns.write64(3, r);\ns.advance(4)"
-        ),
-    }
 }
 
 fn load_instruction(

@@ -5,8 +5,6 @@ use std::{env, fmt::Write, fs, path::Path};
 mod isa;
 mod sequences;
 
-use isa::Usage::{Cold, Cool, Warm};
-
 fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rustc-check-cfg=cfg(tail_dispatch)");
@@ -21,13 +19,9 @@ fn main() {
     if compact {
         println!("cargo::rustc-cfg=compact");
     }
-    println!("cargo::rustc-check-cfg=cfg(shared_tails, small)");
-    let small = compact && optimised_for_size();
-    if small {
+    println!("cargo::rustc-check-cfg=cfg(small)");
+    if compact && optimised_for_size() {
         println!("cargo::rustc-cfg=small");
-    }
-    if small && tail_dispatch() {
-        println!("cargo::rustc-cfg=shared_tails");
     }
     let float = env::var_os("CARGO_FEATURE_FLOAT").is_some();
     let instructions = isa::instructions();
@@ -36,12 +30,7 @@ fn main() {
         fs::write(Path::new(&out).join(name), text).expect("OUT_DIR is writable")
     };
     write("isa.rs", tables(&instructions));
-    let sharing = match (compact, small) {
-        (false, _) => None,
-        (true, false) => Some(Sharing { from: Cool, cold_from: Cold }),
-        (true, true) => Some(Sharing { from: Warm, cold_from: Cold }),
-    };
-    write("handlers.rs", handlers(&instructions, float, sharing));
+    write("handlers.rs", handlers(&instructions, float, compact));
 }
 
 /// Handlers end in a tail call where LLVM makes one of a call in tail position: with optimisation, and
@@ -56,7 +45,7 @@ fn tail_dispatch() -> bool {
     !portable && registers && (optimised || forced)
 }
 
-/// Where size counts, handlers end in code that they share: a jump more for each instruction.
+/// Where size counts, what runs now and then is small as well.
 fn optimised_for_size() -> bool {
     matches!(env::var("OPT_LEVEL").as_deref(), Ok("s" | "z"))
 }
@@ -184,15 +173,18 @@ impl Functions {
         }
     }
 
-    /// Calls of the functions by comparing `op` with where their rows begin: for few rows, without a table.
+    /// Calls of the functions by comparing `op` with where their rows end: for few rows, without a table. Integers come first.
     fn rows(&self, opcodes: &[usize]) -> String {
         let mut text = String::new();
-        for (at, (opcode, of)) in opcodes.iter().zip(&self.of).enumerate().rev() {
+        for (at, of) in self.of.iter().enumerate() {
             let name = &self.names[*of];
-            if at == 0 {
-                writeln!(text, "{name}(s)").unwrap();
-            } else if self.of[at - 1] != *of {
-                writeln!(text, "if op >= {opcode} {{ return {name}(s); }}").unwrap();
+            match self.of.get(at + 1) {
+                None => writeln!(text, "{name}(s)").unwrap(),
+                Some(next) if next == of => {}
+                Some(_) => {
+                    let end = opcodes[at + 1];
+                    writeln!(text, "if op < {end} {{ return {name}(s); }}").unwrap();
+                }
             }
         }
         text
@@ -235,27 +227,15 @@ impl Functions {
     }
 }
 
-/// How rare instructions are that share code, where flash is short.
-#[derive(Clone, Copy)]
-struct Sharing {
-    /// Handlers.
-    from: isa::Usage,
-    /// One handler for all.
-    cold_from: isa::Usage,
-}
-
-fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Sharing>) -> String {
+/// With `compact`, rare instructions share code.
+fn handlers(instructions: &[isa::Instruction], float: bool, compact: bool) -> String {
     let mut functions = Functions::default();
     let mut cold = Functions::default();
     let mut cold_opcodes = Vec::new();
     for (opcode, instruction) in instructions.iter().enumerate() {
-        let is_shared = sharing.is_some_and(|sharing| instruction.usage >= sharing.from);
-        let is_cold = sharing.is_some_and(|sharing| instruction.usage >= sharing.cold_from);
-        let isa::Instruction { shared, alike, usage, .. } = instruction;
-        let shared = match usage {
-            _ if shared.is_none() => alike,
-            _ => shared,
-        };
+        let is_shared = compact && instruction.usage >= isa::Usage::Cool;
+        let is_cold = compact && instruction.usage == isa::Usage::Cold;
+        let shared = instruction.shared.as_ref().or(instruction.alike.as_ref());
         let (name, body) = match shared {
             _ if instruction.float && !float => ("op_float".into(), "Flow::Unreachable".into()),
             Some(shared) if is_shared => (shared.name.clone(), shared.body.clone()),
@@ -290,12 +270,11 @@ fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Shar
         write!(
             text,
             "#[inline(always)]\nunsafe fn cold(s: &mut State) -> Flow {{\n{safety}\n\
-             unsafe {{\nlet op = s.opcode();\n{rows}}}\n}}\n{}",
-            isa::comparison_function()
+             unsafe {{\nlet op = s.opcode();\n{rows}}}\n}}\n"
         )
         .unwrap();
     }
-    let followers = if sharing.is_none() { sequences::followers(instructions) } else { Vec::new() };
+    let followers = if compact { Vec::new() } else { sequences::followers(instructions) };
     for (index, name) in functions.names.iter().enumerate() {
         let Some(opcode) = functions.of.iter().position(|of| *of == index) else { continue };
         let followers = followers.get(opcode).map_or("", String::as_str);

@@ -488,8 +488,6 @@ impl Instance {
         let before = left;
         let done = match exit.flow {
             Flow::Next | Flow::Check => Ok(false),
-            #[cfg(shared_tails)]
-            Flow::Store | Flow::Branch => Ok(false),
             Flow::Done => {
                 self.status = Status::Done;
                 return Some(self.stand(image, fuel));

@@ -3,34 +3,50 @@
 use super::state::Flow;
 
 macro_rules! float_operations {
-    ($name:ident, $bits:ty, $nan:literal, $ceil:ident, $floor:ident, $trunc:ident, $rint:ident, $sqrt:ident) => {
+    (
+        $name:ident, $bits:ty, $signed:ty, $nan:literal, $infinity_upper:literal,
+        $ceil:ident, $floor:ident, $trunc:ident, $rint:ident, $sqrt:ident
+    ) => {
         pub(super) mod $name {
             pub(in super::super) fn canonical(value: $name) -> $bits {
-                if value.is_nan() { $nan } else { value.to_bits() }
+                let bits = value.to_bits();
+                if is_nan(bits) { $nan } else { bits }
+            }
+
+            /// By bits, as where floats are software a comparison is a call.
+            #[inline(always)]
+            fn is_nan(bits: $bits) -> bool {
+                let upper = (bits >> (<$bits>::BITS - 32)) as u32;
+                let is_rest = <$bits>::BITS > 32 && bits as u32 != 0;
+                (upper << 1 | is_rest as u32) > $infinity_upper << 1
+            }
+
+            /// Numbers in the order of the floats; the negative zero is below the other.
+            #[inline(always)]
+            fn order(bits: $bits) -> $signed {
+                let number = bits as $signed;
+                number ^ ((number >> (<$bits>::BITS - 1)) as $bits >> 1) as $signed
             }
 
             pub(in super::super) fn minimum(a: $name, b: $name) -> $bits {
-                if a.is_nan() || b.is_nan() {
+                let (a, b) = (a.to_bits(), b.to_bits());
+                if is_nan(a) || is_nan(b) {
                     $nan
-                } else if a == b {
-                    // Of two zeros the negative one.
-                    a.to_bits() | b.to_bits()
-                } else if a < b {
-                    a.to_bits()
+                } else if order(a) < order(b) {
+                    a
                 } else {
-                    b.to_bits()
+                    b
                 }
             }
 
             pub(in super::super) fn maximum(a: $name, b: $name) -> $bits {
-                if a.is_nan() || b.is_nan() {
+                let (a, b) = (a.to_bits(), b.to_bits());
+                if is_nan(a) || is_nan(b) {
                     $nan
-                } else if a == b {
-                    a.to_bits() & b.to_bits()
-                } else if a > b {
-                    a.to_bits()
+                } else if order(a) < order(b) {
+                    b
                 } else {
-                    b.to_bits()
+                    a
                 }
             }
 
@@ -57,8 +73,19 @@ macro_rules! float_operations {
     };
 }
 
-float_operations!(f32, u32, 0x7FC0_0000, ceilf, floorf, truncf, rintf, sqrtf);
-float_operations!(f64, u64, 0x7FF8_0000_0000_0000, ceil, floor, trunc, rint, sqrt);
+float_operations!(f32, u32, i32, 0x7FC0_0000, 0x7F80_0000u32, ceilf, floorf, truncf, rintf, sqrtf);
+float_operations!(
+    f64,
+    u64,
+    i64,
+    0x7FF8_0000_0000_0000,
+    0x7FF0_0000u32,
+    ceil,
+    floor,
+    trunc,
+    rint,
+    sqrt
+);
 
 macro_rules! truncations {
     ($($name:ident -> $to:ty, $low:literal, $high:literal;)*) => {

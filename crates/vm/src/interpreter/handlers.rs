@@ -317,12 +317,7 @@ macro_rules! handler {
             unsafe {
                 match $operation(&mut s) {
                     Flow::Next => go_on!(s, $($followers)*),
-                    #[cfg(shared_tails)]
-                    Flow::Store => tail_call!(call_with_registers!(s, STORE)),
-                    #[cfg(shared_tails)]
-                    Flow::Branch => tail_call!(call_with_registers!(s, BRANCH)),
                     // Every call ends so, and some are short.
-                    #[cfg(not(shared_tails))]
                     Flow::Done => s.leave(Flow::Done),
                     flow => leave!(s, flow),
                 }
@@ -336,7 +331,7 @@ macro_rules! handler {
 #[cfg(tail_dispatch)]
 macro_rules! go_on {
     ($s:ident,) => {{
-        let next = next!($s);
+        let next = $s.handler();
         tail_call!(call_with_registers!($s, next))
     }};
     ($s:ident, $unit:literal $operation:ident ($($its:tt)*) $($others:tt)*) => {
@@ -348,20 +343,6 @@ macro_rules! go_on {
         } else {
             go_on!($s, $($others)*)
         }
-    };
-}
-
-/// The instruction after this one.
-#[cfg(all(tail_dispatch, not(shared_tails)))]
-macro_rules! next {
-    ($s:ident) => {
-        $s.handler()
-    };
-}
-#[cfg(shared_tails)]
-macro_rules! next {
-    ($s:ident) => {
-        NEXT
     };
 }
 
@@ -386,50 +367,6 @@ const LEAVE: Handler = {
     with_registers! { #[inline(never)] s:
         // SAFETY: `leave!` makes a number of a `Flow`.
         unsafe { s.leave(core::mem::transmute::<u8, Flow>(s.handlers.addr() as u8)) }
-    }
-    handler
-};
-
-/// The end of most instructions, where they share it.
-#[cfg(shared_tails)]
-const NEXT: Handler = {
-    with_registers! { #[inline(never)] s:
-        // SAFETY: `pc` is at an instruction.
-        unsafe {
-            let next = s.handler();
-            tail_call!(call_with_registers!(s, next))
-        }
-    }
-    handler
-};
-
-#[cfg(shared_tails)]
-const STORE: Handler = {
-    with_registers! { #[inline(never)] s:
-        // SAFETY: `pc` is at an operand that names a slot, the last.
-        unsafe {
-            s.write32(0, s.accumulator);
-            s.advance(1);
-            let next = s.handler();
-            tail_call!(call_with_registers!(s, next))
-        }
-    }
-    handler
-};
-
-#[cfg(shared_tails)]
-const BRANCH: Handler = {
-    with_registers! { #[inline(never)] s:
-        // SAFETY: `pc` is at a displacement, the last operand.
-        unsafe {
-            match s.take_branch(0) {
-                Flow::Next => {
-                    let next = s.handler();
-                    tail_call!(call_with_registers!(s, next))
-                }
-                flow => leave!(s, flow),
-            }
-        }
     }
     handler
 };
@@ -494,8 +431,6 @@ mod generated {
     use super::float;
     #[cfg(compact)]
     use super::wide;
-    #[cfg(shared_tails)]
-    use super::{BRANCH, NEXT, STORE};
     #[cfg(tail_dispatch)]
     use super::{Context, Handler, isa};
     use super::{Flow, State};

@@ -49,12 +49,6 @@ pub(crate) enum Flow {
     TableOutOfBounds,
     UninitializedElement,
     SignatureMismatch,
-    /// On by writing the accumulator to the slot that the unit at `pc` names; ends no stay.
-    #[cfg(shared_tails)]
-    Store,
-    /// On by the branch whose displacement is at `pc`; ends no stay.
-    #[cfg(shared_tails)]
-    Branch,
 }
 
 impl Flow {
@@ -271,32 +265,23 @@ impl State {
     pub(super) unsafe fn store_accumulator(&mut self, units: usize) -> Flow {
         // SAFETY: as above.
         unsafe {
-            #[cfg(shared_tails)]
-            {
-                self.advance(units - 1);
-                Flow::Store
-            }
-            #[cfg(not(shared_tails))]
-            {
-                self.write32(units - 1, self.accumulator);
-                self.advance(units)
-            }
+            self.write32(units - 1, self.accumulator);
+            self.advance(units)
         }
     }
 
     /// Goes where the displacement in unit `n`, the last, points.
     #[inline(always)]
     pub(super) unsafe fn jump(&mut self, n: usize) -> Flow {
-        // SAFETY: the unit is the instruction's.
+        // SAFETY: branches lead to instructions of the same function.
         unsafe {
-            #[cfg(shared_tails)]
-            {
-                self.advance(n);
-                Flow::Branch
+            let displacement = self.immediate(n) as isize;
+            self.pc = self.pc.add(2 * n + 2).offset(displacement);
+            if METERED {
+                self.limit = self.limit.wrapping_add_signed(displacement);
             }
-            #[cfg(not(shared_tails))]
-            self.take_branch(n)
         }
+        self.look()
     }
 
     /// Goes to `to`, after an instruction that ends at `end`.
@@ -327,20 +312,6 @@ impl State {
     #[inline(always)]
     fn look(&self) -> Flow {
         if METERED && self.pc.addr() > self.limit { Flow::Check } else { Flow::Next }
-    }
-
-    /// As `jump`, here and now.
-    #[inline(always)]
-    pub(super) unsafe fn take_branch(&mut self, n: usize) -> Flow {
-        // SAFETY: branches lead to instructions of the same function.
-        unsafe {
-            let displacement = self.immediate(n) as isize;
-            self.pc = self.pc.add(2 * n + 2).offset(displacement);
-            if METERED {
-                self.limit = self.limit.wrapping_add_signed(displacement);
-            }
-        }
-        self.look()
     }
 
     #[inline(always)]
