@@ -112,10 +112,13 @@ impl<F: Flash> Store<F> {
 
     /// Writes the batch and its commits, for which there is room.
     fn write_batch(&mut self, changes: &[Change<'_>]) -> Result<Vec<Location>, FlashError> {
-        let mut locations = Vec::with_capacity(changes.len());
-        for change in changes {
-            locations.push(self.append_change(change)?);
-        }
+        self.log.begin_run();
+        let appended: Result<Vec<_>, _> =
+            changes.iter().map(|change| self.append_change(change)).collect();
+        // All of it stands on the flash before the commit does.
+        let programmed = self.log.end_run();
+        let locations = appended?;
+        programmed?;
         let first = self.log.position(locations[0]).to_le_bytes();
         let commit = Head {
             action: Action::Commit,

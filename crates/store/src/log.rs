@@ -24,6 +24,8 @@ use crate::record::{
 const PIECE_BYTES: usize = 128;
 /// How much is read at once for a head and, as a rule, its path.
 const PEEK_BYTES: usize = 48;
+/// How many bytes of a batch are programmed at once, unless one record is longer.
+const RUN_BYTES_MAX: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Log<F> {
@@ -38,6 +40,16 @@ pub(crate) struct Log<F> {
     pub(crate) odd: bool,
     /// Set when it is unknown what the flash holds.
     failed: bool,
+    /// The records of a batch before the tail that aren't programmed yet.
+    run: Option<Run>,
+}
+
+/// Records that are programmed at once, as a device waits for each program.
+#[derive(Debug)]
+struct Run {
+    bytes: Vec<u8>,
+    /// Whether the first of them is an odd one.
+    begins_odd: bool,
 }
 
 /// A record's head and path, read from the flash and found intact.
@@ -91,6 +103,7 @@ impl<F: Flash> Log<F> {
             tail: layout.geometry.sector_bytes,
             odd: false,
             failed: false,
+            run: None,
         }
     }
 
@@ -294,6 +307,7 @@ impl<F: Flash> Log<F> {
 
     /// Takes the next sector of the ring into use.
     pub(crate) fn open_sector(&mut self) -> Result<(), FlashError> {
+        self.program_run()?;
         self.flash.erase((self.newest + 1) % self.layout.geometry.sector_count)?;
         self.begin_sector()
     }
@@ -346,31 +360,51 @@ impl<F: Flash> Log<F> {
         Head { is_odd: self.odd, ..head }.emit(path, seat, &mut record);
         let value_start = HEAD_BYTES + path.len();
         record[value_start..value_start + value.len()].copy_from_slice(value);
-        match self.flash.program(location.0, &record) {
-            Ok(()) => {
-                self.tail += record.len() as u32;
-                self.odd = !self.odd;
-                Ok(location)
-            }
-            Err(error) => self.settle_failed(location, &record, error),
+        match &mut self.run {
+            Some(run) => run.bytes.extend_from_slice(&record),
+            None => self.program(location, &record)?,
         }
+        self.tail += record.len() as u32;
+        self.odd = !self.odd;
+        let is_long = |run: &Run| run.bytes.len() >= RUN_BYTES_MAX;
+        if self.run.as_ref().is_some_and(is_long) {
+            self.program_run()?;
+        }
+        Ok(location)
     }
 
-    /// After a failed program: finds out whether the record is there all the same. If it isn't,
+    /// Gathers the records that are appended from now on, until [`Self::end_run`]. None of them may be read before it is
+    /// programmed.
+    pub(crate) fn begin_run(&mut self) {
+        self.run = Some(Run { bytes: Vec::new(), begins_odd: self.odd });
+    }
+
+    /// Programs what is still gathered, and gathers no more.
+    pub(crate) fn end_run(&mut self) -> Result<(), FlashError> {
+        let programmed = self.program_run();
+        self.run = None;
+        programmed
+    }
+
+    fn program_run(&mut self) -> Result<(), FlashError> {
+        let Some(Run { bytes, begins_odd }) = self.run.take() else { return Ok(()) };
+        let start = Location(self.sector_start(self.newest) + self.tail - bytes.len() as u32);
+        let programmed = if bytes.is_empty() { Ok(()) } else { self.program(start, &bytes) };
+        if programmed.is_err() {
+            // As before the run: of its records none was acknowledged.
+            self.odd = begins_odd;
+        }
+        self.begin_run();
+        programmed
+    }
+
+    /// Programs records at the tail. After a fault it finds out whether they are there all the same; if they aren't,
     /// the sector takes no further record, as what stands behind its tail is unknown.
-    fn settle_failed(
-        &mut self,
-        location: Location,
-        record: &[u8],
-        error: FlashError,
-    ) -> Result<Location, FlashError> {
-        let mut found = vec![0; record.len()];
-        match self.flash.read(location.0, &mut found) {
-            Ok(()) if found == record => {
-                self.tail += record.len() as u32;
-                self.odd = !self.odd;
-                Ok(location)
-            }
+    fn program(&mut self, start: Location, records: &[u8]) -> Result<(), FlashError> {
+        let Err(error) = self.flash.program(start.0, records) else { return Ok(()) };
+        let mut found = vec![0; records.len()];
+        match self.flash.read(start.0, &mut found) {
+            Ok(()) if found == records => Ok(()),
             Ok(()) => {
                 self.tail = self.layout.geometry.sector_bytes;
                 Err(error)

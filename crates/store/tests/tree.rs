@@ -149,6 +149,26 @@ fn a_batch_is_done_in_order() {
 }
 
 #[test]
+fn a_batch_of_many_small_values_waits_for_the_flash_a_few_times() {
+    let mut store = empty();
+    let paths: Vec<String> = (0..200).map(|number| format!("key{number}")).collect();
+    let changes: Vec<_> = paths
+        .iter()
+        .map(|path| Change::Set { tree: OURS, path, kind: ValueKind::Text, value: path.as_bytes() })
+        .collect();
+    store.flash_mut().reset_counters();
+    store.batch(&changes).unwrap();
+    let counters = store.flash_mut().counters();
+    // A kilobyte at once, and a header and a broken-off run for each sector; two commits.
+    let sectors = counters.erases;
+    assert!(counters.programs <= counters.program_bytes / 1024 + 2 * sectors + 3, "{counters:?}");
+    let mut store = remount(store);
+    for path in &paths {
+        assert_eq!(text(&mut store, OURS, path).as_deref(), Some(&path[..]));
+    }
+}
+
+#[test]
 fn a_batch_with_one_bad_change_does_nothing() {
     let mut store = empty();
     let good = Change::Set { tree: OURS, path: "a", kind: ValueKind::Text, value: b"x" };
