@@ -11,6 +11,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -227,12 +228,9 @@ fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
     if present > u64::from(bytes) || !is_erased(file, present)? {
         return Err(OpenProblem::WrongSize { bytes: present, asked: u64::from(bytes) });
     }
-    let mut places = (present..u64::from(bytes)).step_by(PIECE_BYTES);
-    let written = places.try_for_each(|place| {
-        let length = (u64::from(bytes) - place).min(PIECE_BYTES as u64) as usize;
-        file.write_all_at(&[0xFF; PIECE_BYTES][..length], place)
-    });
-    let written = written.and_then(|()| file.sync_all());
+    let written = pieces(present..u64::from(bytes))
+        .try_for_each(|(place, length)| file.write_all_at(&[0xFF; PIECE_BYTES][..length], place))
+        .and_then(|()| file.sync_all());
     if let Err(error) = written {
         // A full disk gets its room back; the next start makes the rest.
         let _ = file.set_len(present);
@@ -244,14 +242,19 @@ fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
 
 fn is_erased(file: &File, bytes: u64) -> io::Result<bool> {
     let mut piece = [0; PIECE_BYTES];
-    for place in (0..bytes).step_by(PIECE_BYTES) {
-        let length = (bytes - place).min(PIECE_BYTES as u64) as usize;
+    for (place, length) in pieces(0..bytes) {
         file.read_exact_at(&mut piece[..length], place)?;
         if piece[..length].iter().any(|byte| *byte != 0xFF) {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Where the pieces of that part of a file begin, and how long they are.
+fn pieces(part: Range<u64>) -> impl Iterator<Item = (u64, usize)> {
+    let length = move |place: u64| (part.end - place).min(PIECE_BYTES as u64) as usize;
+    (part.start..part.end).step_by(PIECE_BYTES).map(move |place| (place, length(place)))
 }
 
 /// Makes the file's name survive a loss of power too.

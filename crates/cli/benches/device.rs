@@ -6,6 +6,8 @@
 //! program, its libraries and its flash that it has touched, which the system shares, and drops when it needs room. A wake-up
 //! is a thread's voluntary context switch. `TENURE` names another build of the command to be measured.
 
+mod echo;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -15,8 +17,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tenure_cli::home::Home;
-use tenure_package::{Manifest, PackageBuilder, Version};
-use tenure_wire::Budget;
 use tenure_wire::console::{IN_MESH, LISTENS_ON};
 
 /// How long devices come to rest before they are measured, and how long they are.
@@ -24,17 +24,6 @@ const REST: Duration = Duration::from_secs(30);
 const SPAN: Duration = Duration::from_secs(60);
 const MACHINES: usize = 4;
 const ANY_ADDRESS: &str = "127.0.0.1:0";
-
-/// A machine that returns what it is given.
-const ECHO: &str = r#"(module
-  (import "tenure" "parameter_length" (func $parameter_length (result i32)))
-  (import "tenure" "parameter_read" (func $parameter_read (param i32 i32 i32) (result i32)))
-  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
-  (memory 1)
-  (func (export "echo") (local $length i32)
-    (local.set $length (call $parameter_length))
-    (drop (call $parameter_read (i32.const 0) (i32.const 1024) (local.get $length)))
-    (drop (call $reply (i32.const 1024) (local.get $length)))))"#;
 
 fn main() -> Result<()> {
     let json = std::env::args().any(|argument| argument == "--json");
@@ -130,10 +119,8 @@ impl Owner<'_> {
         for number in 0..MACHINES {
             let name = format!("echo-{number}");
             let file = format!("{name}.tenure");
-            fs::write(
-                self.folder.join(&file),
-                package(&name, &Home::at(self.folder.join("home")))?,
-            )?;
+            let package = echo::package(&name, &Home::at(self.folder.join("home")))?;
+            fs::write(self.folder.join(&file), package)?;
             let at = ["--device", &device.address];
             self.ok(&[&["install", &file, "--grant", "all"], &at[..]].concat())?;
             self.ok(&[&["call", &name, "echo", "here"], &at[..]].concat())?;
@@ -159,15 +146,6 @@ fn said(lines: &mut Lines<BufReader<ChildStdout>>, words: &str) -> Result<(Strin
         }
     }
     bail!("the device didn't say `{words}`")
-}
-
-fn package(name: &str, home: &Home) -> Result<Vec<u8>> {
-    let manifest = Manifest {
-        exports: vec!["echo".into()],
-        budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
-        ..Manifest::new(name.parse()?, Version { major: 0, minor: 1, patch: 0 })
-    };
-    Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }
 
 impl Device {

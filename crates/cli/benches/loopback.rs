@@ -4,6 +4,8 @@
 //! `cargo bench -p tenure-cli -- [--json]`. A device runs in a thread of its own; each figure is the
 //! median of many calls, writes not waiting for the disk.
 
+mod echo;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,22 +22,10 @@ use tenure_cli::reach::client::{Client, OwnerKeys, Route};
 use tenure_cli::terminal::clock::now_in_milliseconds;
 use tenure_cli::terminal::output::Output;
 use tenure_node::{Config, Door as _};
-use tenure_package::{Manifest, PackageBuilder, Version};
-use tenure_wire::Budget;
 
 const FIRST_CALLS: usize = 25;
 const LATER_CALLS: usize = 2_000;
 const TIMEOUT: Duration = Duration::from_secs(5);
-
-const ECHO: &str = r#"(module
-  (import "tenure" "parameter_length" (func $parameter_length (result i32)))
-  (import "tenure" "parameter_read" (func $parameter_read (param i32 i32 i32) (result i32)))
-  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
-  (memory 1)
-  (func (export "echo") (local $length i32)
-    (local.set $length (call $parameter_length))
-    (drop (call $parameter_read (i32.const 0) (i32.const 1024) (local.get $length)))
-    (drop (call $reply (i32.const 1024) (local.get $length)))))"#;
 
 fn main() -> Result<()> {
     let json = std::env::args().any(|argument| argument == "--json");
@@ -97,7 +87,7 @@ impl DeviceThread {
         let flash = open_flash(folder, Durability::ProcessKill)?;
         let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
         let mut device = Running::start(config, flash, link, home, folder, None)?;
-        let package = package(home)?;
+        let package = echo::package("echo", home)?;
         let key = device.node().device_key();
         let terms = Terms::default();
         let placement = place(&keys, key, &package, &terms, now_in_milliseconds())?;
@@ -126,13 +116,4 @@ impl DeviceThread {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow::anyhow!("the device panicked"))?
     }
-}
-
-fn package(home: &Home) -> Result<Vec<u8>> {
-    let manifest = Manifest {
-        exports: vec!["echo".into()],
-        budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
-        ..Manifest::new("echo".parse()?, Version { major: 0, minor: 1, patch: 0 })
-    };
-    Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }
