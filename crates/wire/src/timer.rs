@@ -2,7 +2,7 @@
 //!
 //! A schedule is that of crontab(5) of Debian's cron: five fields, each a set of numbers. If neither the day of the
 //! month nor the day of the week has a star, either one will do; else both must hold. Its times are in UTC, or on the
-//! clock of a [`Zone`].
+//! clock of a [`Zone`]. A step behind a single number, which Debian's cron refuses, goes to the field's end.
 
 mod local;
 mod zone;
@@ -130,6 +130,17 @@ const FIELDS: [(&str, u8, u8); 5] = [
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// The nicknames of crontab(5), and the fields that they stand for.
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
 
 impl Schedule {
     /// The first of its times after `unix_s`, in seconds since 1970; `None` if it has none.
@@ -303,6 +314,10 @@ pub enum ScheduleError {
     Fields,
     /// A field isn't well formed, or has a number that it can't have.
     Field(usize),
+    /// A range in a field ends before it begins.
+    Turned(usize),
+    /// A word with an `@` that stands for no times, as `@reboot`.
+    Nickname,
     /// It never comes, as 30 February.
     Never,
     /// The zone before it is none.
@@ -320,6 +335,14 @@ impl fmt::Display for ScheduleError {
                 let (name, least, most) = FIELDS[*index];
                 write!(f, "the {name} takes numbers from {least} to {most}, as in `*`, `{least},{most}`, `{least}-{most}` or `*/2`")
             }
+            Self::Turned(index) => {
+                let (name, least, most) = FIELDS[*index];
+                write!(f, "a range of the {name} ends before it begins; write two: up to {most}, and from {least}")
+            }
+            Self::Nickname => f.write_str(
+                "of crontab's nicknames there are `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` \
+                 and `@annually`",
+            ),
             Self::Never => f.write_str("that day never comes"),
             Self::Zone(error) => error.fmt(f),
         }
@@ -331,19 +354,24 @@ impl core::error::Error for ScheduleError {}
 impl FromStr for Schedule {
     type Err = ScheduleError;
 
-    /// Reads `HH:MM`, which is each day, or the five fields of crontab(5).
+    /// Reads `HH:MM`, which is each day, the five fields of crontab(5), or one of its nicknames.
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let mut text = text.trim_ascii();
+        if text.starts_with('@') {
+            let known = NICKNAMES.into_iter().find(|(nickname, _)| *nickname == text);
+            text = known.ok_or(ScheduleError::Nickname)?.1;
+        }
         let mut sets = [full(0, 0), full(0, 0), all_of(DAYS), all_of(3), all_of(WEEKDAYS_AT)];
         let mut has_star = [true; FIELDS.len()];
         if let Some((hour, minute)) = text.split_once(':') {
             has_star[..DAYS].fill(false);
-            sets[0] = field(0, minute).ok_or(ScheduleError::Field(0))?;
-            sets[1] = field(1, hour).ok_or(ScheduleError::Field(1))?;
+            sets[0] = field(0, minute)?;
+            sets[1] = field(1, hour)?;
         } else {
             let mut fields = text.split_ascii_whitespace();
             for (index, set) in sets.iter_mut().enumerate() {
                 let text = fields.next().ok_or(ScheduleError::Fields)?;
-                *set = field(index, text).ok_or(ScheduleError::Field(index))?;
+                *set = field(index, text)?;
                 has_star[index] = text.contains('*');
             }
             if fields.next().is_some() {
@@ -364,42 +392,61 @@ impl FromStr for Schedule {
     }
 }
 
-/// The number that `text` says in digits alone.
+/// The number that `text` says in digits alone; the greatest one if it is greater.
 fn plain_number(text: &str) -> Option<u8> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    let digit = |number: u8, byte: u8| {
+        byte.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(byte - b'0'))
+    };
+    text.bytes().try_fold(0, digit).filter(|_| !text.is_empty())
 }
 
 /// The set that the text of the field with that index says.
-fn field(index: usize, text: &str) -> Option<u64> {
+fn field(index: usize, text: &str) -> Result<u64, ScheduleError> {
+    let parts = text.split(',').map(|part| set_of_part(index, part));
+    parts.into_iter().try_fold(0, |set, part| Ok(set | part?))
+}
+
+/// The set that one part of a list says: a star, a number or a range, each with a step or without.
+fn set_of_part(index: usize, part: &str) -> Result<u64, ScheduleError> {
+    let wrong = ScheduleError::Field(index);
     let (_, least, most) = FIELDS[index];
-    let number = |text: &str| {
-        let names: &[&str] = match index {
-            3 => &MONTHS,
-            4 => &WEEKDAYS,
-            _ => &[],
-        };
-        let named = || names.iter().position(|name| name.eq_ignore_ascii_case(text));
-        let number = plain_number(text).or_else(|| Some(named()? as u8 + least));
-        number.filter(|number| (least..=most).contains(number))
-    };
-    let mut set = 0;
-    for part in text.split(',') {
-        let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, Some(plain_number(step).filter(|step| *step > 0)?)),
-            None => (part, None),
-        };
-        let (first, last) = match range.split_once('-') {
-            // A Sunday that is 7 would be there twice.
-            _ if range == "*" => (least, if index == WEEKDAYS_AT { 6 } else { most }),
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(range)?, if step.is_some() { most } else { number(range)? }),
-        };
-        if first > last {
-            return None;
+    // Where a part is open, Sunday stands at the week's beginning alone.
+    let last_of_open = if index == WEEKDAYS_AT { 6 } else { most };
+    let (range, step) = match part.split_once('/') {
+        Some((range, step)) => {
+            let step = plain_number(step).filter(|step| *step > 0);
+            (range, Some(step.ok_or(wrong)?))
         }
-        set |= (first..=last).step_by(step.unwrap_or(1).into()).fold(0, |set, bit| set | 1 << bit);
+        None => (part, None),
+    };
+
+    let (first, last) = match range.split_once('-') {
+        _ if range == "*" => (least, last_of_open),
+        Some((first, last)) => {
+            (number_in(index, first).ok_or(wrong)?, number_in(index, last).ok_or(wrong)?)
+        }
+        None => {
+            let first = number_in(index, range).ok_or(wrong)?;
+            (first, if step.is_some() { last_of_open.max(first) } else { first })
+        }
+    };
+    if first > last {
+        return Err(ScheduleError::Turned(index));
     }
-    Some(set)
+    Ok((first..=last).step_by(step.unwrap_or(1).into()).fold(0, |set, bit| set | 1 << bit))
+}
+
+/// The number that `text` is in the field with that index, by its digits or its name.
+fn number_in(index: usize, text: &str) -> Option<u8> {
+    let (_, least, most) = FIELDS[index];
+    let names: &[&str] = match index {
+        3 => &MONTHS,
+        WEEKDAYS_AT => &WEEKDAYS,
+        _ => &[],
+    };
+    let named = || names.iter().position(|name| name.eq_ignore_ascii_case(text));
+    let number = plain_number(text).or_else(|| Some(named()? as u8 + least));
+    number.filter(|number| (least..=most).contains(number))
 }
 
 impl fmt::Display for Schedule {
@@ -433,7 +480,7 @@ impl fmt::Display for Schedule {
 
 /// The least step of a star that is in the set of the field with that index, and the numbers that it takes.
 fn star_in(index: usize, set: u64) -> Option<(u8, u64)> {
-    let steps = (1..=FIELDS[index].2).map(|step| (step, step_set(all_of(index), step)));
+    let steps = (1..=FIELDS[index].2 + 1).map(|step| (step, step_set(all_of(index), step)));
     steps.into_iter().find(|(_, of_star)| set & of_star == *of_star)
 }
 
@@ -458,5 +505,7 @@ fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
+#[cfg(test)]
+mod cron;
 #[cfg(test)]
 mod tests;
