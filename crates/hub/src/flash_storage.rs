@@ -37,9 +37,12 @@ impl<F: Flash> FlashStorage<F> {
 impl<F: Flash> Storage for FlashStorage<F> {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
         let kept = self.store.get(OWN_TREE, SEED_PATH).map_err(failed(READ))?;
-        let Some(value) = kept else { return Ok(None) };
+        let damaged = || StorageError::new("the stored identity is damaged or missing");
+        let Some(value) = kept else {
+            // A hub that has devices has a key, and isn't to become another one for want of it.
+            return if self.store.trees().next().is_none() { Ok(None) } else { Err(damaged()) };
+        };
         let seed = value.bytes.try_into();
-        let damaged = || StorageError::new("the stored identity is damaged");
         seed.map(Some).map_err(|_| damaged())
     }
 

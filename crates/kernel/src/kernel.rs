@@ -65,7 +65,7 @@ impl<F: Flash> Kernel<F> {
     /// Takes up the machines that `store` has a record of; each one's `entry` is queued.
     ///
     /// A record that can't be read, or whose image is damaged, costs that machine alone: it is
-    /// reported in the log and left out.
+    /// reported in the log and left out. Its slot is kept for it.
     ///
     /// # Errors
     /// The store's, if its own tree can't be listed.
@@ -103,10 +103,15 @@ impl<F: Flash> Kernel<F> {
                     let id = id_of(&record.public_key);
                     kernel.take_up(now, slot, record, id)?;
                 }
-                None => {
-                    let what = alloc::format!("the record of machine {slot} can't be read");
-                    kernel.remark(now, LogLevel::Fault, what + ": it is left out");
-                }
+                None => leave_out(&mut kernel, now, slot),
+            }
+        }
+        // Of a record whose head is damaged not even the path is left; what the machine kept is.
+        let kept: Vec<Slot> =
+            kernel.parts.storage.store.trees().filter_map(Slot::of_tree).collect();
+        for slot in kept {
+            if kernel.parts.machines.get(slot).is_none() {
+                leave_out(&mut kernel, now, slot);
             }
         }
         Ok(kernel)
@@ -552,5 +557,14 @@ impl Bridged<'_> {
     pub fn publish<F: Flash>(self, kernel: &mut Kernel<F>) -> Result<Published, TooLong> {
         let Parts { events, machines, .. } = &mut kernel.parts;
         events.publish_bridged(machines, self.topic, self.payload)
+    }
+}
+
+/// Keeps the slot of a machine whose record can't be read, with all that it stored, until its owner clears it.
+fn leave_out<F: Flash>(kernel: &mut Kernel<F>, now: Instant, slot: Slot) {
+    if !kernel.parts.machines.unreadable().contains(&slot) {
+        kernel.parts.machines.reserve(slot);
+        let what = alloc::format!("the record of machine {slot} can't be read");
+        kernel.remark(now, LogLevel::Fault, what + ": it is left out, and its slot kept");
     }
 }

@@ -91,7 +91,7 @@ pub use journal::{
 pub use kernel::Bridged;
 pub use kernel::{Kernel, Ran};
 pub use lifecycle::{Event, State};
-pub use look::{Look, LookError, MachineInfo, Serves};
+pub use look::{Look, LookError, MachineInfo, Serves, unreadable};
 pub use native::{NativeBinary, NativeError, NativeParts};
 #[cfg(feature = "profile")]
 pub use profile::{Leg, Profiler};

@@ -10,11 +10,13 @@ use tenure_wire::{Grants, MachineId, Name};
 
 use crate::conduct::Repute;
 use crate::fault::Fault;
+use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::Machine;
 use crate::parts::Parts;
 use crate::program::Program;
 use crate::record::MachineRecord;
+use crate::slot::Slot;
 
 /// The value at `path` in the tree of machine `name`, and what is below.
 ///
@@ -52,6 +54,12 @@ pub(crate) fn each_value<F: Flash>(
         last = Some(path);
     }
     Ok(())
+}
+
+/// The slots of machines whose record can't be read, and how many bytes each stores.
+pub fn unreadable<F: Flash>(kernel: &Kernel<F>) -> impl Iterator<Item = (Slot, usize)> {
+    let Parts { machines, storage, .. } = &kernel.parts;
+    machines.unreadable().iter().map(|slot| (*slot, storage.stored_bytes(*slot)))
 }
 
 fn tree_of<'a, F: Flash>(

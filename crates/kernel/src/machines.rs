@@ -13,17 +13,21 @@ use crate::slot::Slot;
 
 /// The machines of a device, by slot.
 #[derive(Default)]
-pub(crate) struct Machines(Vec<Option<Box<Machine>>>);
+pub(crate) struct Machines {
+    table: Vec<Option<Box<Machine>>>,
+    /// Slots of machines whose record can't be read; nobody else is put there.
+    unreadable: Vec<Slot>,
+}
 
 impl Machines {
     /// The machine in `slot`, if one is there.
     pub(crate) fn get(&self, slot: Slot) -> Option<&Machine> {
-        self.0.get(slot.index())?.as_deref()
+        self.table.get(slot.index())?.as_deref()
     }
 
     /// The machine in `slot`, to be changed, if one is there.
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Machine> {
-        self.0.get_mut(slot.index())?.as_deref_mut()
+        self.table.get_mut(slot.index())?.as_deref_mut()
     }
 
     /// The machine in a slot that was looked up before, in which there is none by our own mistake alone.
@@ -43,36 +47,54 @@ impl Machines {
     /// Puts a machine into its slot.
     pub(crate) fn put(&mut self, machine: Box<Machine>) {
         let index = machine.slot.index();
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
+        if self.table.len() <= index {
+            self.table.resize_with(index + 1, || None);
         }
-        debug_assert!(self.0[index].is_none(), "slot {index} is taken");
-        self.0[index] = Some(machine);
+        debug_assert!(self.table[index].is_none(), "slot {index} is taken");
+        self.table[index] = Some(machine);
     }
 
     /// Takes the machine out of `slot`.
     pub(crate) fn take(&mut self, slot: Slot) -> Option<Box<Machine>> {
-        self.0.get_mut(slot.index())?.take()
+        self.table.get_mut(slot.index())?.take()
     }
 
     /// The slots up to the last that was ever taken, empty ones too.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + Clone + use<> {
-        Slot::all(self.0.len())
+        Slot::all(self.table.len())
     }
 
     /// The first slot that is free.
     pub(crate) fn free_slot(&self) -> Option<Slot> {
-        Slot::new(self.0.iter().position(Option::is_none).unwrap_or(self.0.len()))
+        let is_free = |slot: &Slot| self.get(*slot).is_none() && !self.unreadable.contains(slot);
+        Slot::all(usize::MAX).find(is_free)
+    }
+
+    /// Keeps a slot for the machine in it, whose record can't be read.
+    pub(crate) fn reserve(&mut self, slot: Slot) {
+        if !self.unreadable.contains(&slot) {
+            self.unreadable.push(slot);
+        }
+    }
+
+    /// Gives up a slot that was kept for a machine.
+    pub(crate) fn give_up(&mut self, slot: Slot) {
+        self.unreadable.retain(|unreadable| *unreadable != slot);
+    }
+
+    /// The slots of machines whose record can't be read.
+    pub(crate) fn unreadable(&self) -> &[Slot] {
+        &self.unreadable
     }
 
     /// The machines in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
-        self.0.iter().filter_map(Option::as_deref)
+        self.table.iter().filter_map(Option::as_deref)
     }
 
     /// The same, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Machine> {
-        self.0.iter_mut().filter_map(Option::as_deref_mut)
+        self.table.iter_mut().filter_map(Option::as_deref_mut)
     }
 
     /// The machine with that id, in the trash or not.

@@ -1,8 +1,8 @@
 //! The store's record of a machine, by which it is there again after a restart.
 //!
 //! One byte says the version of the record, and the record follows in full. A record of another version
-//! isn't guessed at: its machine is left out, which the log says, and is there again with a firmware that
-//! knows it, unless another was put into its slot.
+//! isn't guessed at: its machine is left out, which the log says, and its slot is kept. With a firmware that
+//! knows the record the machine is there again, unless its owner cleared the slot, or its code was written over.
 
 use alloc::string::String;
 use alloc::vec::Vec;

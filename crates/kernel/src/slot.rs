@@ -42,6 +42,15 @@ impl Slot {
         TreeId(u16::from(self.0) + 1)
     }
 
+    /// The slot whose machine that tree belongs to, if it is a machine's.
+    pub(crate) fn of_tree(tree: TreeId) -> Option<Self> {
+        let index = match tree.0 {
+            HIDDEN_TREES.. => tree.0 - HIDDEN_TREES,
+            number => number.checked_sub(1)?,
+        };
+        Self::new(index.into())
+    }
+
     /// Where the store keeps what its machine has deleted of what it began with.
     pub(crate) fn hidden_tree(self) -> TreeId {
         TreeId(HIDDEN_TREES + u16::from(self.0))

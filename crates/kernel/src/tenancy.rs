@@ -181,6 +181,25 @@ impl<F: Flash> Tenancy<'_, F> {
         Ok(())
     }
 
+    /// Deletes all that a machine stored whose record can't be read, and frees its slot.
+    ///
+    /// # Errors
+    /// [`InstallError::NotFound`] if that slot isn't such a machine's, or the store's.
+    pub fn clear(&mut self, slot: Slot) -> Result<(), InstallError> {
+        if !self.parts.machines.unreadable().contains(&slot) {
+            return Err(InstallError::NotFound);
+        }
+        let (record_path, trash_path) = (slot.record_path(), slot.path(TRASH_PATH));
+        self.parts.storage.store.batch(&[
+            delete(&record_path),
+            delete(&trash_path),
+            clear(slot.tree()),
+            clear(slot.hidden_tree()),
+        ])?;
+        self.parts.machines.give_up(slot);
+        Ok(())
+    }
+
     /// Stops a machine whose lease is over: who waits for it is told so, and it runs no more until its
     /// lease is renewed. Its code and its tree stay; its memory, its queue and its calls go.
     pub fn end_lease(&mut self, id: MachineId) {

@@ -14,7 +14,7 @@ pub enum BootError {
     Read(ReadError),
     /// The node's own values can't be written.
     Write(SetError),
-    /// The stored identity is damaged.
+    /// The stored identity is damaged, or missing where other values are there.
     Identity,
     /// No randomness for an identity or a store.
     Entropy,
@@ -30,7 +30,10 @@ impl fmt::Display for BootError {
             Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
             Self::Read(error) => write!(f, "the node's own values can't be read: {error}"),
             Self::Write(error) => write!(f, "the node's own values can't be written: {error}"),
-            Self::Identity => f.write_str("the stored identity is damaged"),
+            Self::Identity => f.write_str(
+                "the stored identity is damaged or missing, and nothing was changed; put back a copy of the flash, \
+                 or erase it to begin a new device",
+            ),
             Self::Entropy => f.write_str("there is no randomness for an identity or a store"),
             Self::Endpoint(error) => write!(f, "sessions: {error}"),
             Self::Enrolment => f.write_str("the enrolment isn't this owner's for this device"),

@@ -4,16 +4,14 @@ use alloc::vec::Vec;
 use core::cell::OnceCell;
 
 use serde::{Deserialize, Serialize};
-#[cfg(feature = "mesh")]
-use tenure_crypto::sha256;
-use tenure_crypto::{AeadKey, Seed, SigningKey, StaticSecret, machine_id};
+use tenure_crypto::{AeadKey, Seed, SigningKey, StaticSecret, machine_id, sha256};
 use tenure_directory::{check_enrolment, seal};
 #[cfg(feature = "mesh")]
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, Flash};
 #[cfg(feature = "mesh")]
 use tenure_mesh::Salt;
-use tenure_store::{Store, ValueKind};
+use tenure_store::{ReadError, Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
 use tenure_wire::ownership::SignedSuccession;
@@ -31,6 +29,11 @@ use crate::trees::{BOOTS_PATH, ENROLMENT_PATH, HUB_PATH, KEYS_PATH, NODE_TREE, S
 
 #[cfg(feature = "mesh")]
 const MESH_START_LABEL: &[u8] = b"tenure mesh start";
+const KEYS_LABEL: &[u8] = b"tenure kept keys";
+/// Bytes of both public keys as they are kept.
+const KEYS_BYTES: usize = 64;
+/// Bytes behind them that bind them to their seed.
+const KEYS_CHECK_BYTES: usize = 8;
 
 /// A device's identity.
 pub(crate) struct Identity {
@@ -75,19 +78,25 @@ pub(crate) struct RecordContents {
 }
 
 impl Identity {
-    /// Takes up the identity in `store`, or makes one; counts the boot. The public keys are [`kept_keys`] or, where
-    /// flash is scarcer than time, [`computed_keys`].
+    /// Takes up the identity in `store`, or makes one if the store holds no value at all; counts the boot. The public
+    /// keys are [`kept_keys`] or, where flash is scarcer than time, [`computed_keys`].
+    ///
+    /// # Errors
+    /// [`BootError::Identity`] if there are values and no seed that can be read: a device that began anew there would
+    /// be a stranger to its owner, and couldn't open what it keeps.
     pub(crate) fn take_up<F: Flash>(
         store: &mut Store<F>,
         entropy: &mut dyn Entropy,
         public_keys: impl FnOnce(&mut Store<F>, &Seed) -> Result<PublicKeys, BootError>,
     ) -> Result<Self, BootError> {
-        let seed = match read(store, SEED_PATH)? {
-            Some(bytes) => {
+        let seed = match read(store, SEED_PATH) {
+            Ok(Some(bytes)) => {
                 let bytes: [u8; 32] = bytes.try_into().map_err(|_| BootError::Identity)?;
                 Seed::from_bytes(&bytes)
             }
-            None => Self::generate(store, entropy)?,
+            Ok(None) if store.trees().next().is_none() => Self::generate(store, entropy)?,
+            Ok(None) | Err(BootError::Read(ReadError::Corrupt)) => return Err(BootError::Identity),
+            Err(error) => return Err(error),
         };
         let boots = read(store, BOOTS_PATH)?
             .and_then(|bytes| bytes.try_into().ok().map(u32::from_le_bytes))
@@ -272,22 +281,34 @@ impl Identity {
 /// The public keys of the device's own machine and of its signatures.
 pub(crate) type PublicKeys = (PublicKey, VerifyingKey);
 
-/// The public keys as they are kept beside the seed, computed once.
+/// The public keys as they are kept beside the seed, computed once. Keys of another seed don't count.
 pub(crate) fn kept_keys<F: Flash>(
     store: &mut Store<F>,
     seed: &Seed,
 ) -> Result<PublicKeys, BootError> {
-    let kept = read(store, KEYS_PATH)?;
-    if let Some(kept) = kept.filter(|kept| kept.len() == 64) {
-        let (machine, signing) = kept.split_at(32);
-        let (machine, signing) = (machine.try_into(), signing.try_into());
-        if let (Ok(machine), Ok(signing)) = (machine, signing) {
+    let kept = match read(store, KEYS_PATH) {
+        Err(BootError::Read(ReadError::Corrupt)) => None,
+        kept => kept?,
+    };
+    if let Some((keys, check)) = kept.as_deref().and_then(|kept| kept.split_at_checked(KEYS_BYTES))
+        && *check == keys_check(seed, keys)
+    {
+        let (machine, signing) = keys.split_at(32);
+        if let (Ok(machine), Ok(signing)) = (machine.try_into(), signing.try_into()) {
             return Ok((PublicKey(machine), VerifyingKey(signing)));
         }
     }
     let (machine, signing) = computed_keys(store, seed)?;
-    write(store, KEYS_PATH, &[machine.0, signing.0].concat())?;
+    let keys = [machine.0, signing.0].concat();
+    let check = keys_check(seed, &keys);
+    write(store, KEYS_PATH, &[&keys[..], &check].concat())?;
     Ok((machine, signing))
+}
+
+/// Binds kept keys to the seed that they follow from: much cheaper than to compute them again.
+fn keys_check(seed: &Seed, keys: &[u8]) -> [u8; KEYS_CHECK_BYTES] {
+    let [a, b, c, d, e, f, g, h, ..] = sha256(&[KEYS_LABEL, seed.as_bytes(), keys]).0;
+    [a, b, c, d, e, f, g, h]
 }
 
 /// The public keys, computed.

@@ -76,6 +76,7 @@ mod tenancy;
 mod toll;
 mod transfer;
 mod trees;
+mod unreadable;
 
 pub use boot_error::BootError;
 pub use config::{Config, HeapUse, Hub, HubKeyError, Owner, Parts, SleepPolicy};

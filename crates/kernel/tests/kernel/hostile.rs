@@ -224,7 +224,9 @@ fn a_record_that_cannot_be_read_is_reported_and_its_tree_is_not_passed_on() {
     assert_eq!(text(device.call(good, "serve", None)), "1");
     device.install("next", QUIET);
     let store: &mut Store<_> = device.kernel.store();
-    assert_eq!(store.get(tree, "secret").unwrap(), None);
+    // D-6b: it waits for its owner in its slot, and the newcomer has another one.
+    assert_eq!(store.get(tree, "secret").unwrap().unwrap().bytes, b"mine");
+    assert_eq!(store.get(TreeId(3), "secret").unwrap(), None);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-use tenure_kernel::InstallError;
+use tenure_kernel::{InstallError, KERNEL_TREE, unreadable};
+use tenure_store::ValueKind;
 use tenure_wire::Budget;
 
 use crate::world::{Device, name, text};
@@ -97,4 +98,49 @@ fn an_install_cut_at_any_flash_operation_leaves_all_of_it_or_nothing() {
         }
     }
     assert!(before > 0 && after > 0, "the cut fell on both sides: {before} and {after}");
+}
+
+/// D-6b.
+#[test]
+fn machine_whose_record_rots_keeps_its_slot_and_its_values_beside_newcomers() {
+    let record = "machines.0";
+    // Its value, and all of it: of a record whose head rotted nothing is left.
+    for rot in [Some([0xFF]), None] {
+        let mut device = Device::new();
+        let notebook = device.install("notebook", NOTEBOOK);
+        device.call(notebook, "write", Some(b"kept")).unwrap();
+        let store = device.kernel.store();
+        let kept = store.get(KERNEL_TREE, record).unwrap().unwrap().bytes;
+        match rot {
+            Some(value) => store.set(KERNEL_TREE, record, ValueKind::Bytes, &value).unwrap(),
+            None => drop(store.delete(KERNEL_TREE, record).unwrap()),
+        }
+        let mut device = device.reboot();
+        assert_eq!(unreadable(&device.kernel).count(), 1);
+        device.install("other", NOTEBOOK);
+        device.kernel.store().set(KERNEL_TREE, record, ValueKind::Bytes, &kept).unwrap();
+        let mut device = device.reboot();
+        assert_eq!(unreadable(&device.kernel).count(), 0);
+        let look = device.kernel.look(&name("notebook"), "M.N").unwrap();
+        assert_eq!(look.value.unwrap().bytes, b"kept");
+    }
+}
+
+/// D-6b.
+#[test]
+fn slot_of_an_unreadable_machine_is_cleared_by_its_owner_alone_and_then_free() {
+    let mut device = Device::new();
+    device.install("notebook", NOTEBOOK);
+    device.install("other", NOTEBOOK);
+    device.kernel.store().set(KERNEL_TREE, "machines.0", ValueKind::Bytes, &[0xFF]).unwrap();
+    let mut device = device.reboot();
+    let (slot, _) = unreadable(&device.kernel).next().unwrap();
+    let now = device.now;
+    let next = tenure_kernel::Slot::new(slot.index() + 1).unwrap();
+    assert_eq!(device.kernel.tenancy(now).clear(next), Err(InstallError::NotFound));
+    assert_eq!(device.kernel.tenancy(now).clear(slot), Ok(()));
+    assert_eq!(unreadable(&device.kernel).count(), 0);
+    assert_eq!(device.kernel.store().keys(tenure_store::TreeId(1)), 0);
+    device.install("third", NOTEBOOK);
+    assert!(device.kernel.store().exists(KERNEL_TREE, "machines.0").unwrap());
 }

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{InstallError, LookError, MachineInfo, State};
+use tenure_kernel::{InstallError, LookError, MachineInfo, State, unreadable};
 use tenure_rpc::IncomingCallHandle;
 use tenure_store::ValueKind;
 #[cfg(feature = "experiments")]
@@ -417,9 +417,10 @@ impl<F: Flash> Served<'_, '_, F> {
     fn machines(&self, query: &ListMachines) -> MachineList {
         let mut room = PARAMETER_BYTES_MAX - ANSWER_OVERHEAD;
         let (node, now) = (&*self.node, self.moment.now);
-        let machines = node.services.kernel.machines().skip(query.skip as usize);
-        let machines = machines.map(|info| status_of_machine(node, now, &info));
-        let fitting = machines.take_while(|machine| {
+        let kernel = &node.services.kernel;
+        let machines = kernel.machines().map(|info| status_of_machine(node, now, &info));
+        let machines = machines.chain(unreadable(kernel).filter_map(crate::unreadable::status));
+        let fitting = machines.skip(query.skip as usize).take_while(|machine| {
             let texts: usize = machine.exports.iter().map(|export| export.len() + 2).sum();
             let bytes = MACHINE_OVERHEAD
                 + texts
@@ -431,7 +432,7 @@ impl<F: Flash> Served<'_, '_, F> {
         });
         MachineList {
             machines: fitting.collect(),
-            total: node.services.kernel.machines().count() as u32,
+            total: (kernel.machines().count() + unreadable(kernel).count()) as u32,
         }
     }
 

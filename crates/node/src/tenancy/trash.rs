@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{InstallError, MachineRecord};
+use tenure_kernel::{InstallError, MachineRecord, Slot};
 use tenure_wire::control::{
     Answer, ControlError, LeaseNumber, Remove, Trash, TrashEmpty, TrashRestore, TrashedMachine,
 };
@@ -18,14 +18,31 @@ use crate::install;
 use crate::log;
 use crate::moment::Moment;
 use crate::secrets;
+use crate::unreadable;
 
 impl<F: Flash> Tenancy<'_, F> {
     /// Takes a machine off the device: into the trash, or with everything it stored if that is meant.
     pub(crate) fn remove(&mut self, moment: &Moment<'_>, remove: &Remove) -> Answer<()> {
-        if remove.for_good {
+        let Remove { machine, for_good } = remove;
+        let is_there = self.services.kernel.machines().any(|info| info.record.name == *machine);
+        if !is_there && let Some(slot) = unreadable::slot_named(&self.services.kernel, machine) {
+            return match for_good {
+                true => self.clear(moment, slot),
+                false => Err(ControlError::Refused(alloc::format!(
+                    "the record of {machine} can't be read, so that it can't be fetched back from the trash; remove it \
+                     for good"
+                ))),
+            };
+        }
+        if *for_good {
             return self.remove_machine(moment, &remove.machine);
         }
         self.discard_machine(moment, &remove.machine)
+    }
+
+    /// Deletes what a machine stored whose record can't be read.
+    fn clear(&mut self, moment: &Moment<'_>, slot: Slot) -> Answer<()> {
+        self.services.kernel.tenancy(moment.now).clear(slot).map_err(install::not_installed)
     }
 
     /// Takes a machine off the device and puts it into the trash.

@@ -21,6 +21,7 @@ mod mesh;
 mod ownership;
 #[cfg(feature = "mesh")]
 mod pico;
+mod rot;
 mod sleep;
 mod snapshots;
 mod strangers;

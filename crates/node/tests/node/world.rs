@@ -343,6 +343,12 @@ impl World {
         Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
     }
 
+    /// Turns the device off for good; returns its settings and its flash.
+    pub(crate) fn off(self) -> (Config, [RamFlash; 3]) {
+        let Parts { store, code, staging } = self.node.into_parts();
+        (self.config, [store.flash, code.flash, staging.flash])
+    }
+
     /// Turns the device off, changes what its store holds, and turns it on again.
     pub(crate) fn with_store(mut self, change: impl FnOnce(&mut Store<RamFlash>)) -> Self {
         let Self { node, .. } = self;
