@@ -226,6 +226,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     announce(&hub, &link, pages.as_ref(), output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
+        hub.storage().check_place()?;
         for _ in 0..DATAGRAMS_PER_TURN {
             let Some((length, from)) = link.receive(&mut datagram)? else { break };
             let mut moment =

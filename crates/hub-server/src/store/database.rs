@@ -15,7 +15,7 @@ use super::postgres::Postgres;
 use super::served::Served;
 use super::shared::{self, Heard, Process};
 use super::sql::{self, Connection};
-use super::sqlite::{self, Sqlite};
+use super::sqlite::{self, OpenFile, Sqlite};
 use crate::running::{Running, Turn};
 
 /// How long a write waits for its turn.
@@ -63,9 +63,10 @@ impl Database {
         match location.place() {
             Place::File(path) => {
                 let lock = lock(path)?;
-                let mut connection = sqlite::open(path)?;
+                let mut connection = sqlite::open_or_make(path)?;
                 migrate(&mut connection)?;
-                let mut database = Self::on(Connection::on(Sqlite::on(connection)));
+                let sqlite = Sqlite::on(connection, OpenFile::at(path)?);
+                let mut database = Self::on(Connection::on(sqlite));
                 database._lock = Some(lock);
                 Ok(database)
             }
@@ -102,7 +103,7 @@ impl Database {
     pub fn read(location: impl Into<Location>) -> Result<Self, DatabaseError> {
         let location = location.into();
         Ok(Self::on(match location.place() {
-            Place::File(path) => Connection::on(Sqlite::on(sqlite::open_to_read(path)?)),
+            Place::File(path) => Connection::on(Sqlite::to_read(sqlite::open_to_read(path)?)),
             Place::Server(server) => Connection::on(Postgres::to_read(server)?),
         }))
     }
@@ -113,7 +114,9 @@ impl Database {
     /// The database refuses.
     pub(crate) fn beside(location: &Location, running: &Running) -> Result<Self, DatabaseError> {
         let mut database = Self::on(match location.place() {
-            Place::File(path) => Connection::on(Sqlite::on(sqlite::open(path)?)),
+            Place::File(path) => {
+                Connection::on(Sqlite::on(sqlite::open(path)?, OpenFile::at(path)?))
+            }
             Place::Server(server) => Connection::on(Postgres::beside(server)?),
         });
         database.running = running.clone();
@@ -151,6 +154,15 @@ impl Database {
     /// Whether other hubs may run on the same database.
     pub(crate) fn is_shared(&self) -> bool {
         self.connection.is_shared()
+    }
+
+    /// Fails where the database isn't any longer where it was opened: nothing more of what is written would be found
+    /// again.
+    ///
+    /// # Errors
+    /// Somebody took its file away, or put another one in its place.
+    pub fn check_place(&self) -> Result<(), DatabaseError> {
+        Ok(self.connection.check_place()?)
     }
 
     /// Whether the database was away when the directory needed it last: what devices said since then isn't known.

@@ -104,6 +104,11 @@ pub(super) trait Engine: Send {
         0
     }
 
+    /// Fails where the database isn't any longer where it was opened.
+    fn check_place(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn room(&self) -> Result<Room, Error>;
 
     /// Limits the database to `pages` pages of 4 KiB; `None` takes the limit away.

@@ -1,6 +1,9 @@
 //! The files of a database: its lock, and the rights with which they are made.
+//!
+//! Invariant: a file that SQLite may have open in this process is opened by SQLite alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -29,10 +32,14 @@ pub(super) fn lock(path: &Path) -> Result<Lock, DatabaseError> {
     }
 }
 
-/// Makes the file, readable by its user alone, before SQLite would with the usual rights.
+/// Makes the file, readable by its user alone, before SQLite would with the usual rights. One that is there isn't opened:
+/// a process that closes any descriptor of a file loses all its locks on it (POSIX.1 fcntl; "How To Corrupt An SQLite
+/// Database File" §2.2).
 pub(super) fn create_private(path: &Path) -> Result<(), DatabaseError> {
-    let made = private().write(true).create(true).truncate(false).open(path);
-    made.map(drop).map_err(failed("open", path))
+    match private().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop).map_err(failed("make", path)),
+    }
 }
 
 pub(super) fn private() -> OpenOptions {

@@ -10,6 +10,7 @@ mod values;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::path::PathBuf;
 
 use tenure_hub::Failure;
 
@@ -56,6 +57,11 @@ pub enum Error {
     /// A statement before it failed in the same transaction, of which nothing counts.
     #[error("a statement before it failed")]
     Failed,
+    /// Somebody took the file away, or put another one in its place.
+    #[error(
+        "{0} isn't the file any more that the hub has open: end the hub before its database is moved, and start it again"
+    )]
+    Replaced(PathBuf),
     /// There is no such row.
     #[error("there is no such row")]
     NoRow,
@@ -159,6 +165,10 @@ impl Connection {
     /// The number of the connection, which is another one each time that it is made anew.
     pub(super) fn number(&self) -> u64 {
         self.engine.number()
+    }
+
+    pub(super) fn check_place(&self) -> Result<(), Error> {
+        self.engine.check_place()
     }
 
     pub(super) fn room(&self) -> Result<Room, Error> {

@@ -1,6 +1,9 @@
 //! SQLite as a hub's database: one file, and nothing to install.
 
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -8,22 +11,43 @@ use rusqlite::{Connection, OpenFlags, Statement, params_from_iter};
 
 use super::engine::{Begin, Dialect, Engine, Next, Room};
 use super::error::DatabaseError;
-use super::lock::create_private;
+use super::lock::{create_private, failed};
 use super::sql::{Columns, Error, Row, Value};
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to the file.
-pub(super) struct Sqlite(Connection);
+pub(super) struct Sqlite {
+    connection: Connection,
+    /// The file that it writes to; none if it reads alone.
+    file: Option<OpenFile>,
+}
 
-/// Opens the file at `path`, or makes one that its user alone reads.
+/// A file that is open, and where it was.
+#[derive(Clone, Debug)]
+pub(super) struct OpenFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// Opens the file at `path`, or makes one that its user alone reads. No connection to it is open in this process.
 ///
 /// # Errors
 /// The file system or SQLite refuses.
-pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
+pub(super) fn open_or_make(path: &Path) -> Result<Connection, DatabaseError> {
     create_private(path)?;
-    let connection = Connection::open(path)?;
+    open(path)
+}
+
+/// Opens the file at `path`, which is there.
+///
+/// # Errors
+/// SQLite refuses, or there is none.
+pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // The answer is the new mode; a file system without shared memory keeps the old one, which is as safe.
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -44,17 +68,43 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
+impl OpenFile {
+    /// The file at `path`, which a connection has open.
+    ///
+    /// # Errors
+    /// It can't be looked at.
+    pub(super) fn at(path: &Path) -> Result<Self, DatabaseError> {
+        let seen = fs::metadata(path).map_err(failed("look at", path))?;
+        Ok(Self { path: path.to_path_buf(), device: seen.dev(), inode: seen.ino() })
+    }
+
+    /// Whether it is still there. It isn't opened for that: the locks of this process would be gone.
+    fn is_in_place(&self) -> bool {
+        match fs::metadata(&self.path) {
+            Ok(seen) => (seen.dev(), seen.ino()) == (self.device, self.inode),
+            // A file system that fails says so to whoever reads or writes there.
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
+    }
+}
+
 impl Sqlite {
-    pub(super) fn on(connection: Connection) -> Self {
-        Self(connection)
+    /// A connection that reads alone.
+    pub(super) fn to_read(connection: Connection) -> Self {
+        Self { connection, file: None }
+    }
+
+    /// A connection that writes to `file`.
+    pub(super) fn on(connection: Connection, file: OpenFile) -> Self {
+        Self { connection, file: Some(file) }
     }
 
     fn pragma(&self, name: &str) -> Result<i64, Error> {
-        Ok(self.0.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
+        Ok(self.connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
     }
 
     fn batch(&self, text: &str) -> Result<(), Error> {
-        Ok(self.0.execute_batch(text)?)
+        Ok(self.connection.execute_batch(text)?)
     }
 }
 
@@ -64,7 +114,7 @@ impl Engine for Sqlite {
     }
 
     fn execute(&self, text: &str, values: &[Value<'_>]) -> Result<usize, Error> {
-        Ok(self.0.prepare_cached(text)?.execute(params_from_iter(values))?)
+        Ok(self.connection.prepare_cached(text)?.execute(params_from_iter(values))?)
     }
 
     fn query(
@@ -73,12 +123,12 @@ impl Engine for Sqlite {
         values: &[Value<'_>],
         see: &mut dyn FnMut(&Row<'_>) -> Result<Next, Error>,
     ) -> Result<(), Error> {
-        let mut statement = self.0.prepare_cached(text)?;
+        let mut statement = self.connection.prepare_cached(text)?;
         each(&mut statement, values, see)
     }
 
     fn exists(&self, text: &str, values: &[Value<'_>]) -> Result<bool, Error> {
-        Ok(self.0.prepare_cached(text)?.exists(params_from_iter(values))?)
+        Ok(self.connection.prepare_cached(text)?.exists(params_from_iter(values))?)
     }
 
     fn begin(&self, how: Begin) -> Result<(), Error> {
@@ -89,8 +139,17 @@ impl Engine for Sqlite {
         })
     }
 
+    /// What goes to a file that nobody finds again isn't kept.
     fn commit(&self) -> Result<(), Error> {
+        self.check_place()?;
         self.batch("COMMIT")
+    }
+
+    fn check_place(&self) -> Result<(), Error> {
+        match &self.file {
+            Some(file) if !file.is_in_place() => Err(Error::Replaced(file.path.clone())),
+            _ => Ok(()),
+        }
     }
 
     fn roll_back(&self) -> Result<(), Error> {
@@ -98,7 +157,7 @@ impl Engine for Sqlite {
     }
 
     fn is_in_transaction(&self) -> bool {
-        !self.0.is_autocommit()
+        !self.connection.is_autocommit()
     }
 
     fn room(&self) -> Result<Room, Error> {
@@ -115,7 +174,7 @@ impl Engine for Sqlite {
 
     #[cfg(test)]
     fn sqlite(&self) -> Option<&Connection> {
-        Some(&self.0)
+        Some(&self.connection)
     }
 }
 
