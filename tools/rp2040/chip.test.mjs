@@ -1,6 +1,6 @@
 // The firmware's flash image, from the boot ROM on. Deterministic: a run repeats to the instruction.
 //
-// BOOTROM=… FLASH=… node --test tools/rp2040/
+// BOOTROM=… FLASH=… node --test, in the folder to which `cargo xtask board rp2040 --check` copies this one
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
 
 fn dispatch(verb: Verb, root: &Path) -> Result<()> {
     match verb {
-        Verb::Setup(arguments) => setup::run(&arguments),
+        Verb::Setup(arguments) => setup::run(&arguments, root),
         Verb::Check(arguments) => check::run(&arguments, root),
         Verb::Claims(arguments) => claims::run(&arguments, root),
         Verb::Clauses(arguments) => clauses::run(&arguments, root),

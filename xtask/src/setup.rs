@@ -9,9 +9,11 @@ mod apt;
 mod registry_tools;
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+use tenure_testbed::Packages;
 
 use self::registry_tools::RegistryTool;
 use crate::toolchain::{
@@ -149,10 +151,11 @@ pub(crate) const QUICK_TESTS: [Need; 13] = [
     Need::Browser,
 ];
 
-pub(crate) fn run(_: &Arguments) -> Result<()> {
+pub(crate) fn run(_: &Arguments, root: &Path) -> Result<()> {
     ensure(&TESTS)?;
     ensure(&IMAGE)?;
     ensure_languages()?;
+    fetch_packages(root)?;
     println!("Nothing is missing.");
     Ok(())
 }
@@ -200,6 +203,23 @@ pub(crate) fn ensure_languages() -> Result<()> {
     missing.iter().try_for_each(|compiler| compiler.install().map(drop))
 }
 
+/// Fetches the packages of registries that tests use, so that no test waits for it; they stay in the target folder.
+pub(crate) fn fetch_packages(root: &Path) -> Result<()> {
+    let among = &toolchain::temporary_folder(root);
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let fetch = |packages: Packages| {
+            let fetched = packages.fetch(among);
+            fetched.err().map(|error| format!("{}: {error}", packages.name()))
+        };
+        // Each waits for its registry.
+        let threads = Packages::ALL.map(|packages| scope.spawn(move || fetch(packages)));
+        let all = threads.into_iter().filter_map(|it| it.join().expect("the thread returns"));
+        all.collect()
+    });
+    ensure!(failed.is_empty(), "packages of tests can't be fetched: {}", failed.join("; "));
+    Ok(())
+}
+
 /// Whether registries have the compiler of the language, as `tenure toolchain` calls it.
 pub(crate) fn is_in_a_registry(language: &str) -> bool {
     LANGUAGES.into_iter().any(|compiler| compiler.language() == language)
@@ -241,7 +261,7 @@ impl Need {
             }
             Need::Clang => c_compiler::find().is_some(),
             Need::GuestLibraries => {
-                std::path::Path::new("/usr/include/wasm32-wasi/c++/v1/vector").is_file()
+                Path::new("/usr/include/wasm32-wasi/c++/v1/vector").is_file()
                     || std::env::var_os("WASI_SYSROOT").is_some()
             }
             Need::CPlusPlus => process::find_program("c++").is_some(),
@@ -271,7 +291,7 @@ impl Need {
             Need::OpenSsl => process::find_program("openssl").is_some(),
             Need::TlsPeers => {
                 TLS_PEERS.iter().all(|program| process::find_program(program).is_some())
-                    && std::path::Path::new(WOLFSSL).is_file()
+                    && Path::new(WOLFSSL).is_file()
                     && has_pip()
             }
             Need::Browser => BROWSER.iter().all(|program| process::find_program(program).is_some()),

@@ -57,6 +57,10 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let needs: &[Need] = if is_whole { &setup::TESTS } else { &setup::QUICK_TESTS };
     setup::ensure(needs)?;
     setup::ensure_languages()?;
+    if let Err(error) = setup::fetch_packages(root) {
+        // The tests that take them try again, and fail; all others run.
+        println!("{} {error:#}", paint::stdout().bad("failed:"));
+    }
     let mut report = Report::new("test", only);
     if let Some(rounds) = arguments.until_failure {
         until_failure(&mut report, rounds, arguments.filter.as_deref(), root);

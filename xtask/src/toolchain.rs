@@ -164,6 +164,11 @@ pub(crate) fn host() -> Result<String> {
     Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
+/// Where the tests of the workspace keep files for longer than a test: cargo's `CARGO_TARGET_TMPDIR`.
+pub(crate) fn temporary_folder(root: &Path) -> PathBuf {
+    target_folder(root).join("tmp")
+}
+
 /// Where cargo puts what it builds in `folder`.
 pub(crate) fn target_folder(folder: &Path) -> PathBuf {
     let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);

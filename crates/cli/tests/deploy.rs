@@ -10,7 +10,7 @@ use std::process::Command;
 
 use clap::ArgMatches;
 use serde_json::Value;
-use tenure_testbed::{find_server, skip_without_part, skip_without_tool};
+use tenure_testbed::{Packages, find_server, skip_without_part, skip_without_tool};
 use tenure_wire::{PublicKey, VerifyingKey};
 
 /// The most that `systemd-analyze security` may find open of a unit, in tenths of its ten.
@@ -377,7 +377,9 @@ fn manifests_start_hubs_that_exist_and_name_each_other() {
 
 #[test]
 fn manifests_are_as_the_schemas_of_kubernetes_have_them() {
-    let Some(validator) = kubernetes_validate() else { return };
+    let among = env!("CARGO_TARGET_TMPDIR");
+    let Some(folder_of_it) = Packages::KubernetesValidate.of_test(among) else { return };
+    let validator = Packages::python(&folder_of_it);
     let validate = |file: &Path| {
         let mut command = Command::new("python3");
         command.args(["-m", "kubernetes_validate", "--strict", "--quiet"]).arg(file);
@@ -393,28 +395,4 @@ fn manifests_are_as_the_schemas_of_kubernetes_have_them() {
     let text = std::fs::read_to_string(&file).unwrap().replace("containerPort:", "containerPrt:");
     std::fs::write(wrong.path(), text).unwrap();
     assert!(!validate(wrong.path()).0, "it looks");
-}
-
-/// Python's kubernetes-validate, installed by pip where cargo builds; none if Python isn't there, and then the test counts as
-/// skipped.
-fn kubernetes_validate() -> Option<PathBuf> {
-    let has_pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    if !has_pip.is_ok_and(|output| output.status.success()) {
-        skip_without_tool("python3 with pip (Debian: python3-pip)");
-        return None;
-    }
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/deploy/requirements.txt");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubernetes-validate");
-    let done = folder.join("requirements.txt");
-    let wanted = std::fs::read(&list).unwrap();
-    if !std::fs::read(&done).is_ok_and(|known| known == wanted) {
-        let _ = std::fs::remove_dir_all(&folder);
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]);
-        pip.args(["--require-hashes", "--root-user-action=ignore", "--target"]);
-        pip.arg(&folder).arg("-r").arg(&list);
-        assert!(pip.status().unwrap().success(), "pip install");
-        std::fs::write(done, wanted).unwrap();
-    }
-    Some(folder)
 }

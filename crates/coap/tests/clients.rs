@@ -1,14 +1,14 @@
 //! Machines that are pretended, and clients of others: libcoap's `coap-client` and aiocoap.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::Value;
 use tenure_coap::{Calls, Coap, Config, Entry, NoAnswer};
-use tenure_testbed::{Watching, patience, skip_without_tool};
+use tenure_testbed::{Packages, Watching, patience, skip_without_tool};
 use tenure_wire::{Name, NoResult};
 
 /// A machine that stores a text, and tells how it was called.
@@ -168,40 +168,12 @@ fn coap_client_observes_an_event_and_a_function() {
     }
 }
 
-/// Python with aiocoap, installed by pip where cargo builds; none if Python isn't there, and then the test counts as skipped.
-fn aiocoap() -> Option<PathBuf> {
-    static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
-    INSTALLED.get_or_init(install_aiocoap).clone()
-}
-
-fn install_aiocoap() -> Option<PathBuf> {
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip"]);
-    let has_pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    if !has_pip.is_ok_and(|output| output.status.success()) {
-        skip_without_tool("python3 with pip (Debian: python3-pip)");
-        return None;
-    }
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aiocoap/requirements.txt");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aiocoap");
-    let done = folder.join("requirements.txt");
-    let wanted = std::fs::read(&list).unwrap();
-    if !std::fs::read(&done).is_ok_and(|known| known == wanted) {
-        let _ = std::fs::remove_dir_all(&folder);
-        pip.args(["install", "--quiet", "--no-deps", "--require-hashes", "--target"]);
-        pip.arg(&folder).arg("-r").arg(&list).arg("--root-user-action=ignore");
-        assert!(pip.status().unwrap().success(), "pip install");
-        std::fs::write(done, wanted).unwrap();
-    }
-    Some(folder)
-}
-
 /// The program that asks by aiocoap.
 fn python(arguments: &[&str]) -> Option<Command> {
-    let folder = aiocoap()?;
+    let folder = Packages::Aiocoap.of_test(env!("CARGO_TARGET_TMPDIR"))?;
     let mut command = Command::new("python3");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aiocoap/client.py"));
-    command.args(arguments).env("PYTHONPATH", folder);
+    command.args(arguments).env("PYTHONPATH", Packages::python(&folder));
     Some(command)
 }
 

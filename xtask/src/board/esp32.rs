@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use tenure_testbed::Packages;
 
 use super::Board;
-use crate::process;
 use crate::report::{Tally, Verdict};
 use crate::setup::{self, Need};
+use crate::{process, toolchain};
 
-/// The release of Espressif's tool, from PyPI.
-const ESPTOOL: &str = "esptool==5.1.0";
 /// The flash of the smallest modules.
 const FLASH_BYTES: u32 = 4 << 20;
 /// Behind the chip's own loader and the table of partitions.
@@ -76,14 +75,9 @@ struct Esptool {
 
 impl Esptool {
     fn prepare(board: Board, root: &Path) -> Result<Self> {
-        let modules = root.join("target/esptool").join(ESPTOOL);
-        if !modules.join("esptool").is_dir() {
-            let mut install = Command::new("python3");
-            install.args(["-m", "pip", "install", "--quiet", "--root-user-action=ignore"]);
-            install.args(["--upgrade", "--target"]).arg(&modules).arg(ESPTOOL);
-            process::run(&mut install).context("esptool can't be fetched from PyPI")?;
-        }
-        Ok(Self { modules, chip: board.name() })
+        let folder = Packages::Esptool.fetch(&toolchain::temporary_folder(root));
+        let folder = folder.context("esptool can't be fetched from PyPI")?;
+        Ok(Self { modules: Packages::python(&folder), chip: board.name() })
     }
 
     fn command(&self) -> Command {

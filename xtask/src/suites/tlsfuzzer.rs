@@ -6,12 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
+use tenure_testbed::fetch_from_pypi;
 
 use super::judged::{Outcome, Record};
 use crate::interop::{Running, certificates, free_port};
 use crate::setup::{self, Need};
 use crate::tenure::{self, Profile};
-use crate::{process, toolchain};
+use crate::toolchain;
 
 /// With the snapshot of tlsfuzzer that docs/suites.md names.
 const RECORD: Record = Record { named: NAMED, passed_min: 5_598 };
@@ -337,10 +338,7 @@ impl Bench {
         let folder = toolchain::target_folder(root).join("tlsfuzzer");
         std::fs::create_dir_all(&folder).context("can't make the folder of the run")?;
         certificates::make(&folder)?;
-        let packages = folder.join("python");
-        let mut install = Command::new("python3");
-        install.args(["-m", "pip", "install", "--quiet", "--root-user-action=ignore", "--upgrade"]);
-        process::run(install.arg("--target").arg(&packages).args(PACKAGES))?;
+        let packages = fetch_from_pypi(&toolchain::temporary_folder(root), &PACKAGES)?;
         let path = format!("{}:{}", from.display(), packages.display());
         Ok(Self { folder, tenure: tenure::built(root, Profile::Debug)?, path })
     }

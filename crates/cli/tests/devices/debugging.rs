@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+use tenure_testbed::Packages;
 
 use crate::guests::{build_own, package};
 use crate::harness::{Process, User, any_address, finish, on};
@@ -604,23 +605,14 @@ fn an_editor_connects_by_a_socket_of_this_computer_alone() {
 
 #[test]
 fn a_client_by_the_makers_of_vs_code_steps_backwards() {
-    if Command::new("npm").arg("--version").output().is_err() {
-        tenure_testbed::skip_without_tool("npm");
-        return;
-    }
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devices/editor");
-    crate::guests::copy(&own, folder.path());
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-    assert!(npm.current_dir(folder.path()).status().unwrap().success(), "npm ci");
+    let Some(folder) = Packages::Editor.of_test(env!("CARGO_TARGET_TMPDIR")) else { return };
     let user = User::new();
     let Recorded { record, package } = ledger();
     let (mut child, _lines, address) = listening(&user, &[]);
     let line = |text| line_of("ledger", "main.c", text).to_string();
     let mut node = Command::new("node");
     node.arg("steps.cjs").arg(address.port().to_string()).args([record, package]);
-    node.args([line("/ divisor"), line("= number - 2")]).current_dir(folder.path());
+    node.args([line("/ divisor"), line("= number - 2")]).current_dir(folder);
     let output = finish(node);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -80,7 +80,7 @@ impl Chip {
         flash[SETTINGS.start..][..settings.len()].copy_from_slice(settings.as_bytes());
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pico-{seed}.img"));
         std::fs::write(&file, flash).unwrap();
-        let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/rp2040/lockstep.mjs");
+        let rig = from_environment("RIG").join("lockstep.mjs");
         let mut command = Command::new("node");
         command.arg(rig).arg(from_environment("BOOTROM")).arg(file).arg(seed.to_string());
         let mut emulator =
