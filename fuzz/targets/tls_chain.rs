@@ -42,9 +42,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         x509::verify_chain(&mut Plain::new(), &chain, &[root], Purpose::Server, Some(name), date);
     if ours.is_ok() {
         match theirs(leaf, issuers) {
-            // It knows no constraints on mailboxes, which RFC 5280 does.
+            // It knows no constraints on mailboxes, URIs and directory names, which RFC 5280 does.
             Err(webpki::Error::NameConstraintViolation)
-                if chain.iter().any(|der| has_mailbox(der)) => {}
+                if chain.iter().any(|der| has_unjudged_name(der)) => {}
             // It knows no years before 1970, which RFC 5280 does.
             Err(webpki::Error::BadDerTime) if chain.iter().any(|der| is_old(der)) => {}
             judged => judged.expect("an accepted chain is accepted by rustls-webpki"),
@@ -58,9 +58,9 @@ fn is_old(der: &[u8]) -> bool {
     Certificate::parse(der).is_ok_and(|it| it.validity.not_before < x509::UnixTime(0))
 }
 
-/// Whether a certificate may have a mailbox among its names or constraints: the tag and the sign of one.
-fn has_mailbox(der: &[u8]) -> bool {
-    der.contains(&0x81) && der.contains(&b'@')
+/// Whether a certificate may have a mailbox, a URI or a directory name among its names or constraints: the tag of one.
+fn has_unjudged_name(der: &[u8]) -> bool {
+    der.contains(&0x81) && der.contains(&b'@') || der.contains(&0x86) || der.contains(&0xa4)
 }
 
 /// Everything that can be asked of a certificate, a key or an anchor.

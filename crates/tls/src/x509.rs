@@ -3,6 +3,7 @@
 mod certificate;
 mod constraints;
 mod der;
+mod directory_name;
 mod error;
 mod name;
 mod path;

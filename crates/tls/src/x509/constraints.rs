@@ -1,10 +1,14 @@
 //! Name constraints (RFC 5280 §4.2.1.10): the names that an authority may vouch for.
 
 use super::CertificateError;
-use super::der::{Der, OBJECT_IDENTIFIER, OCTET_STRING, explicit, implicit};
+use super::der::{Der, OBJECT_IDENTIFIER, OCTET_STRING, SET, explicit, implicit};
+use super::directory_name::is_same_rdn;
 use super::name::{DNS_NAME, IP_ADDRESS, MAILBOX, Names, is_dns_name, is_general_name};
 
 const DIRECTORY_NAME: u8 = explicit(4);
+const URI: u8 = implicit(6);
+/// The type of a mailbox in a subject, `emailAddress` of PKCS #9.
+const EMAIL_ADDRESS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1];
 
 type Result<T> = core::result::Result<T, CertificateError>;
 
@@ -58,11 +62,25 @@ impl<'a> NameConstraints<'a> {
             let (tag, value, _) = alternative.any()?;
             self.check_name(tag, value, comparisons_left)?;
         }
+        let mut subject = Der::new(names.subject).sequence()?;
         // An empty subject is no name.
-        if Der::new(names.subject).sequence()?.is_empty() {
+        if subject.is_empty() {
             return Ok(());
         }
-        self.check_name(DIRECTORY_NAME, names.subject, comparisons_left)
+        self.check_name(DIRECTORY_NAME, names.subject, comparisons_left)?;
+        // "When a constraint is imposed on the rfc822Name name form, but the certificate does not include a subject
+        // alternative name, the rfc822Name constraint MUST be applied to the attribute of type emailAddress in the
+        // subject distinguished name" (§4.2.1.10).
+        while names.alternative.is_empty() && !subject.is_empty() {
+            let mut attributes = Der::new(subject.expect(SET)?);
+            while !attributes.is_empty() {
+                let mut attribute = attributes.sequence()?;
+                if attribute.expect(OBJECT_IDENTIFIER)? == EMAIL_ADDRESS {
+                    self.check_name(MAILBOX, attribute.any()?.1, comparisons_left)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_name(&self, tag: u8, name: &[u8], comparisons_left: &mut u32) -> Result<()> {
@@ -73,7 +91,7 @@ impl<'a> NameConstraints<'a> {
             if base_tag == tag {
                 let is_within = is_within(tag, name, base)?;
                 if is_exclusion {
-                    is_excluded |= is_within || tag == DNS_NAME && may_name_within(name, base);
+                    is_excluded |= is_within || tag == DNS_NAME && may_be(name, base);
                 } else {
                     must_be_permitted = true;
                     is_permitted |= is_within;
@@ -118,6 +136,7 @@ fn is_within(tag: u8, name: &[u8], base: &[u8]) -> Result<bool> {
             Ok(dns_is_within(name, base))
         }
         MAILBOX => mailbox_is_within(name, base),
+        URI => uri_is_within(name, base),
         IP_ADDRESS => ip_is_within(name, base),
         DIRECTORY_NAME => directory_is_within(name, base),
         _ => Err(CertificateError::UnsupportedNameConstraint),
@@ -133,10 +152,15 @@ fn check_dns_base(base: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether `name` is a wildcard of which some names may lie in the subtree of `base`.
-fn may_name_within(name: &[u8], base: &[u8]) -> bool {
-    let base = base.strip_prefix(b".").unwrap_or(base);
-    name.strip_prefix(b"*.").is_some_and(|domain| dns_is_within(base, domain))
+/// Whether `name` is a wildcard and `base` one of its names. A wildcard stands for one label, so nothing further below its
+/// domain is a name of it; the names that lie within `base` if all of them do are [`dns_is_within`]'s.
+fn may_be(name: &[u8], base: &[u8]) -> bool {
+    let (Some(domain), Some(dot)) =
+        (name.strip_prefix(b"*."), base.iter().position(|byte| *byte == b'.'))
+    else {
+        return false;
+    };
+    dot > 0 && base[dot + 1..].eq_ignore_ascii_case(domain)
 }
 
 /// Whether `name`, or every name of it if it is a wildcard, ends with the labels of `base`. With a dot
@@ -163,9 +187,39 @@ fn mailbox_is_within(name: &[u8], base: &[u8]) -> Result<bool> {
         let (its_local, its_host) = split_mailbox(base).ok_or(CertificateError::Malformed)?;
         return Ok(local == its_local && host.eq_ignore_ascii_case(its_host));
     }
+    host_is_within(host, base)
+}
+
+/// Whether `host` is the host `base`, or is below a `base` that begins with a dot.
+fn host_is_within(host: &[u8], base: &[u8]) -> Result<bool> {
     check_dns_base(base)?;
     let is_host = base.is_empty() || host.eq_ignore_ascii_case(base);
     Ok(is_host || base.starts_with(b".") && dns_is_within(host, base))
+}
+
+/// Whether the host of the URI `name` is `base`, or is below a `base` that begins with a dot. A URI whose host isn't a
+/// name lies nowhere: "the application MUST reject the certificate" (§4.2.1.10).
+fn uri_is_within(name: &[u8], base: &[u8]) -> Result<bool> {
+    let host = host_of_uri(name).ok_or(CertificateError::NameConstraint)?;
+    host_is_within(host, base)
+}
+
+/// The host of a URI with an authority (RFC 3986 §3.2), if it is a DNS name. What no URI has, and some take for the end of
+/// the host, makes it none.
+fn host_of_uri(uri: &[u8]) -> Option<&[u8]> {
+    let may_have = |byte: &u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(byte);
+    if !uri.iter().all(may_have) {
+        return None;
+    }
+    let colon = uri.iter().position(|byte| *byte == b':').filter(|at| *at > 0)?;
+    let rest = uri[colon + 1..].strip_prefix(b"//")?;
+    let authority = rest.split(|byte| b"/?#".contains(byte)).next()?;
+    let host = authority.splitn(2, |byte| *byte == b'@').last()?;
+    let host = match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => &host[..colon],
+        _ => host,
+    };
+    is_dns_name(host).then_some(host)
 }
 
 /// The local part and the host of a mailbox. Quoted local parts with an at sign aren't taken.
@@ -204,8 +258,8 @@ fn directory_is_within(name: &[u8], base: &[u8]) -> Result<bool> {
     };
     let mut name = Der::new(name);
     while !base.is_empty() {
-        let (_, _, wanted) = base.any()?;
-        if name.is_empty() || name.any()?.2 != wanted {
+        let wanted = base.expect(SET)?;
+        if name.is_empty() || !is_same_rdn(name.expect(SET)?, wanted)? {
             return Ok(false);
         }
     }

@@ -11,6 +11,7 @@ pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const SET: u8 = 0x31;
 
 /// The tag of a context-specific, constructed value.
 pub(super) const fn explicit(number: u8) -> u8 {
