@@ -31,6 +31,12 @@ fn since_system_boot() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
+/// For how long processors have worked for this process. While it stands still, or waits, that stays as it is.
+pub fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
 impl Clock for LinuxClock {
     fn now(&self) -> Instant {
         Instant::BOOT + since_system_boot().saturating_sub(self.boot)

@@ -21,7 +21,7 @@ mod udp_link;
 mod wait;
 mod watchdog;
 
-pub use clock::LinuxClock;
+pub use clock::{LinuxClock, worked};
 pub use dial::{DialError, dial};
 pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};

@@ -6,9 +6,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tenure_hal::{DATAGRAM_BYTES_MAX, Link, LinkError};
 
 use crate::udp_link::UdpLink;
@@ -16,12 +17,18 @@ use crate::udp_link::UdpLink;
 #[cfg(test)]
 mod tests;
 
+/// How often it is looked whether the device is still in its group.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// A group of UDP multicast that a device is in.
 #[derive(Debug)]
 pub struct MulticastLink {
     group: SocketAddr,
+    interface: IpAddr,
     heard: UdpLink,
     own: UdpLink,
+    /// When it was looked last whether the device is still in the group.
+    looked: Instant,
 }
 
 impl MulticastLink {
@@ -38,7 +45,26 @@ impl MulticastLink {
         }
         let heard = hear(group, interface).map_err(fail)?;
         let own = speak(group, interface).map_err(fail)?;
-        Ok(Self { group, heard, own })
+        Ok(Self { group, interface, heard, own, looked: Instant::now() })
+    }
+
+    /// Joins the group again where the membership was lost: the system forgets it with an interface that is unplugged, and
+    /// another interface may be the one to the group by now. Nothing tells a socket of either.
+    fn look_after(&mut self) {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        // Whoever is in the group already is told so (EADDRINUSE), and where there is no interface for it (ENODEV) one may come.
+        if enter(&SockRef::from(self.heard.socket()), self.group, self.interface).is_err() {
+            return;
+        }
+        // A new socket has no memberships of interfaces that are gone, of which the system grants 20.
+        if let Ok(heard) = hear(self.group, self.interface) {
+            self.heard = heard;
+        }
+        // Neighbours answer to the same port as before.
+        let _ = speak_on(&SockRef::from(self.own.socket()), self.group, self.interface);
     }
 
     /// The group.
@@ -58,35 +84,45 @@ fn hear(group: SocketAddr, interface: IpAddr) -> io::Result<UdpLink> {
     socket.set_reuse_address(true)?;
     // Bound to the group's own address, it gets nothing that was sent to anything else.
     socket.bind(&group.into())?;
+    enter(&socket, group, interface)?;
+    UdpLink::over(socket.into())
+}
+
+fn enter(socket: &Socket, group: SocketAddr, interface: IpAddr) -> io::Result<()> {
     match (group, interface) {
         (SocketAddr::V4(group), IpAddr::V4(interface)) => {
-            socket.join_multicast_v4(group.ip(), &interface)?;
+            socket.join_multicast_v4(group.ip(), &interface)
         }
-        (SocketAddr::V6(group), _) => socket.join_multicast_v6(group.ip(), group.scope_id())?,
-        _ => {}
+        (SocketAddr::V6(group), _) => socket.join_multicast_v6(group.ip(), group.scope_id()),
+        _ => Ok(()),
     }
-    UdpLink::over(socket.into())
 }
 
 /// The device's own socket.
 fn speak(group: SocketAddr, interface: IpAddr) -> io::Result<UdpLink> {
     let socket = Socket::new(Domain::for_address(group), Type::DGRAM, Some(Protocol::UDP))?;
-    match (group, interface) {
-        (SocketAddr::V4(_), IpAddr::V4(interface)) => {
-            socket.set_multicast_if_v4(&interface)?;
+    speak_on(&socket, group, interface)?;
+    match group {
+        SocketAddr::V4(_) => {
             // One hop: whom the mesh reaches beyond it, it reaches by relays.
             socket.set_multicast_ttl_v4(1)?;
             socket.set_multicast_loop_v4(true)?;
         }
-        (SocketAddr::V6(group), _) => {
-            socket.set_multicast_if_v6(group.scope_id())?;
+        SocketAddr::V6(_) => {
             socket.set_multicast_hops_v6(1)?;
             socket.set_multicast_loop_v6(true)?;
         }
-        _ => {}
     }
     socket.bind(&SocketAddr::new(interface, 0).into())?;
     UdpLink::over(socket.into())
+}
+
+fn speak_on(socket: &Socket, group: SocketAddr, interface: IpAddr) -> io::Result<()> {
+    match (group, interface) {
+        (SocketAddr::V4(_), IpAddr::V4(interface)) => socket.set_multicast_if_v4(&interface),
+        (SocketAddr::V6(group), _) => socket.set_multicast_if_v6(group.scope_id()),
+        _ => Ok(()),
+    }
 }
 
 /// The address that leaves the choice of an interface for `group` to the system.
@@ -106,6 +142,7 @@ impl Link for MulticastLink {
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, SocketAddr)>, LinkError> {
+        self.look_after();
         match self.own.receive(into)? {
             Some(received) => Ok(Some(received)),
             None => self.heard.receive(into),

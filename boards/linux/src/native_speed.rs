@@ -14,6 +14,7 @@
 //! it, and copied back when the call goes on. Of the rest of the window nothing is ever read.
 
 mod compiler;
+mod cost;
 mod memory;
 mod price;
 

@@ -4,20 +4,36 @@
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 use std::{fmt, mem};
 
+use rustix::io::Errno;
 use socket2::{Domain, SockAddr, SockAddrStorage, SockFilter, Socket, Type};
 use tenure_hal::ethernet::{
     ETHER_TYPE, MacAddress, PACKET_BYTES_MAX, PACKET_HEADER_BYTES, packet_header, parse_packet,
 };
 use tenure_hal::{Link, LinkError};
 
+use crate::serial_link::REOPEN_EVERY;
+
 const FRAME_BYTES_MAX: usize = PACKET_HEADER_BYTES + PACKET_BYTES_MAX;
 
-/// A network interface, for frames of our EtherType.
+/// A network interface, for frames of our EtherType. While it is unplugged, nothing comes, and frames to send are dropped; it
+/// is used again once an interface of its name is there.
 #[derive(Debug)]
 pub struct PacketLink {
+    interface: String,
+    /// None while it is unplugged.
+    port: Option<PacketPort>,
+    /// When it was opened last, or missed last.
+    tried: Instant,
+}
+
+/// An interface that is there.
+#[derive(Debug)]
+struct PacketPort {
     socket: Socket,
+    index: u32,
     address: MacAddress,
 }
 
@@ -28,19 +44,57 @@ impl PacketLink {
     /// [`InterfaceError`].
     pub fn open(interface: &str) -> Result<Self, InterfaceError> {
         open(interface, ETHER_TYPE, &ours())
-            .map(|(socket, address)| Self { socket, address })
+            .map(|port| Self::of_interface(interface, Some(port)))
             .map_err(|error| InterfaceError { interface: interface.to_owned(), error })
     }
 
-    /// The interface's own address.
-    pub fn address(&self) -> MacAddress {
-        self.address
+    /// Opens the interface of that name as [`PacketLink::open`] does. One that isn't there yet is unplugged.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], if there is one that can't be opened.
+    pub fn open_or_await(interface: &str) -> Result<Self, InterfaceError> {
+        match Self::open(interface) {
+            Err(error) if error.error.raw_os_error() == Some(libc::ENODEV) => {
+                Ok(Self::of_interface(interface, None))
+            }
+            opened => opened,
+        }
     }
-}
 
-impl AsFd for PacketLink {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    fn of_interface(interface: &str, port: Option<PacketPort>) -> Self {
+        Self { interface: interface.to_owned(), port, tried: Instant::now() }
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.interface
+    }
+
+    /// The interface's own address; none while it is unplugged.
+    pub fn address(&self) -> Option<MacAddress> {
+        self.port.as_ref().map(|port| port.address)
+    }
+
+    /// The socket to wait on; none while the interface is unplugged.
+    pub fn socket(&self) -> Option<&dyn AsFd> {
+        self.port.as_ref().map(|port| &port.socket as &dyn AsFd)
+    }
+
+    /// The interface, opened again if it was unplugged and the time to look for it has come.
+    fn port(&mut self) -> Option<&PacketPort> {
+        if self.port.is_none() && self.tried.elapsed() >= REOPEN_EVERY {
+            self.tried = Instant::now();
+            self.port = open(&self.interface, ETHER_TYPE, &ours()).ok();
+        }
+        self.port.as_ref()
+    }
+
+    /// Lets go of an interface that is gone, or whose name another one has now; one that is down only stays.
+    fn look_after(&mut self) {
+        let now = index_of(&self.interface).ok();
+        if self.port.as_ref().is_some_and(|port| now != Some(port.index)) {
+            self.port = None;
+        }
     }
 }
 
@@ -55,14 +109,18 @@ impl Link for PacketLink {
         if datagram.len() > PACKET_BYTES_MAX {
             return Err(LinkError::TooLong);
         }
-        let header = packet_header(*to, self.address, datagram.len());
+        // Frames aren't kept for an interface that is gone: they would be old when it is back.
+        let Some(port) = self.port() else { return Err(LinkError::Unreachable) };
+        let header = packet_header(*to, port.address, datagram.len());
         let frame = [&header, datagram].concat();
-        match self.socket.send(&frame) {
+        match port.socket.send(&frame) {
             Ok(_) => Ok(()),
-            Err(error) => Err(match rustix::io::Errno::from_io_error(&error) {
-                Some(rustix::io::Errno::NETDOWN) => LinkError::Unreachable,
-                Some(rustix::io::Errno::NXIO | rustix::io::Errno::NODEV) => LinkError::Hardware,
-                Some(rustix::io::Errno::MSGSIZE) => LinkError::TooLong,
+            Err(error) => Err(match Errno::from_io_error(&error) {
+                Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
+                    self.look_after();
+                    LinkError::Unreachable
+                }
+                Some(Errno::MSGSIZE) => LinkError::TooLong,
                 _ => LinkError::Busy,
             }),
         }
@@ -71,12 +129,17 @@ impl Link for PacketLink {
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, MacAddress)>, LinkError> {
         let mut frame = [0; FRAME_BYTES_MAX];
         loop {
-            let length = match (&self.socket).read(&mut frame) {
+            let Some(port) = self.port() else { return Ok(None) };
+            let length = match (&port.socket).read(&mut frame) {
                 Ok(length) => length,
-                Err(error) => match rustix::io::Errno::from_io_error(&error) {
-                    Some(rustix::io::Errno::AGAIN) => return Ok(None),
-                    // The interface is down, and may come up again.
-                    Some(rustix::io::Errno::INTR | rustix::io::Errno::NETDOWN) => continue,
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN) => return Ok(None),
+                    Some(Errno::INTR) => continue,
+                    // The interface is down, and may come up again, or it is gone (packet(7)).
+                    Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
+                        self.look_after();
+                        continue;
+                    }
                     _ => return Err(LinkError::Hardware),
                 },
             };
@@ -103,7 +166,7 @@ impl EthernetPort {
     /// [`InterfaceError`].
     pub fn open(interface: &str) -> Result<Self, InterfaceError> {
         open(interface, libc::ETH_P_ALL as u16, &heard())
-            .map(|(socket, _)| Self { socket })
+            .map(|PacketPort { socket, .. }| Self { socket })
             .map_err(|error| InterfaceError { interface: interface.to_owned(), error })
     }
 
@@ -135,19 +198,23 @@ impl AsFd for EthernetPort {
     }
 }
 
-/// A packet socket on an interface, for frames of one EtherType that `filter` lets through; and the
-/// interface's address.
-fn open(interface: &str, protocol: u16, filter: &[SockFilter]) -> io::Result<(Socket, MacAddress)> {
-    use rustix::net::{AddressFamily, SocketType, netdevice, socket};
-    let any_socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let index = netdevice::name_to_index(any_socket, interface)?;
+/// A packet socket on an interface, for frames of one EtherType that `filter` lets through.
+fn open(interface: &str, protocol: u16, filter: &[SockFilter]) -> io::Result<PacketPort> {
+    let index = index_of(interface)?;
     // Until it is bound, a socket of protocol 0 receives nothing, so nothing passes unfiltered.
     let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
     socket.attach_filter(filter)?;
     socket.bind(&link_address(index, protocol))?;
     socket.set_nonblocking(true)?;
     let address = mac_of(&socket.local_addr()?);
-    Ok((socket, address))
+    Ok(PacketPort { socket, index, address })
+}
+
+/// The number that the system gave the interface of that name.
+fn index_of(interface: &str) -> io::Result<u32> {
+    use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+    let any_socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    Ok(netdevice::name_to_index(any_socket, interface)?)
 }
 
 // Operations of <linux/filter.h>.
@@ -256,5 +323,13 @@ mod tests {
     fn an_interface_that_is_missing_is_named() {
         let error = PacketLink::open("no-such-link").unwrap_err().to_string();
         assert!(error.contains("no-such-link") && error.contains("`ip link`"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_yet_is_silent_and_looked_for() {
+        let mut link = PacketLink::open_or_await("no-such-link").unwrap();
+        assert!(link.address().is_none() && link.socket().is_none());
+        assert_eq!(link.send(&MacAddress::BROADCAST, b"x"), Err(LinkError::Unreachable));
+        assert_eq!(link.receive(&mut [0; 64]), Ok(None));
     }
 }

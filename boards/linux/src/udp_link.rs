@@ -29,11 +29,22 @@ impl UdpLink {
     /// # Errors
     /// [`BindError`].
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
-        let fail = |error| BindError { address, error };
-        let socket = socket_at(address).map_err(fail)?;
-        socket.set_nonblocking(true).map_err(fail)?;
-        let address = socket.local_addr().map_err(fail)?;
-        Ok(Self { socket, address })
+        socket_at(address).and_then(Self::over).map_err(|error| BindError { address, error })
+    }
+
+    /// Listens at `address` as [`UdpLink::bind`] does, also before an interface of this computer has it, as when the network
+    /// comes up later; whether one has it is the second value.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind_or_await(address: SocketAddr) -> Result<(Self, bool), BindError> {
+        match Self::bind(address) {
+            Err(BindError { error, .. }) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                let early = early_socket_at(address).and_then(Self::over);
+                early.map(|link| (link, false)).map_err(|error| BindError { address, error })
+            }
+            bound => bound.map(|link| (link, true)),
+        }
     }
 
     /// Takes a free port, to send to addresses of both families; on a computer without IPv6 to those of IPv4.
@@ -50,6 +61,11 @@ impl UdpLink {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
+    }
+
+    /// The socket, for the options of those who share it.
+    pub(crate) fn socket(&self) -> &UdpSocket {
+        &self.socket
     }
 
     /// Where the link listens: with the port that was taken if 0 was asked for.
@@ -84,6 +100,17 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
     }
     let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
     socket.set_only_v6(false)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// A socket at an address that no interface has yet (ip(7), `IP_FREEBIND`).
+fn early_socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+    match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
+        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
+    }
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
@@ -148,6 +175,7 @@ impl Link for UdpLink {
                     | io::ErrorKind::ConnectionRefused
                     | io::ErrorKind::ConnectionReset
                     | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkDown
                     | io::ErrorKind::NetworkUnreachable => {}
                     _ => return Err(LinkError::Hardware),
                 },

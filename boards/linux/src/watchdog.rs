@@ -5,7 +5,7 @@
 //! none.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,10 +58,13 @@ impl Watchdog {
         }
     }
 
-    /// Sets the watchdog: unless it is fed within each `period`, it leaves what is retained in `file` and
-    /// ends the process with [`BITTEN`].
+    /// Sets the watchdog: unless it is fed within each `period`, it leaves what is retained in `file`, says so to standard
+    /// error and ends the process with [`BITTEN`].
     pub fn set(file: &Path, period: Duration) -> Self {
-        Self::set_to(file, period, || std::process::exit(BITTEN))
+        Self::set_to(file, period, move || {
+            let _ = writeln!(io::stderr(), "{}", last_words(period));
+            std::process::exit(BITTEN)
+        })
     }
 
     fn set_to(file: &Path, period: Duration, bite: impl FnOnce() + Send + 'static) -> Self {
@@ -96,11 +99,26 @@ impl Watchdog {
     }
 }
 
+/// What a process says that its watchdog ends.
+fn last_words(period: Duration) -> String {
+    format!(
+        "error: the device's loop has done nothing for {} s, so its watchdog ends the process, with the status {BITTEN}; \
+         started again, the device puts that down to the machine whose turn it was, if it was one's",
+        period.as_secs()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    #[test]
+    fn process_that_its_watchdog_ends_says_why_and_with_which_status() {
+        let words = last_words(Duration::from_secs(60));
+        assert!(words.starts_with("error: ") && words.contains("60 s") && words.contains("75"));
+    }
 
     #[test]
     fn a_bite_leaves_what_was_retained_once() {

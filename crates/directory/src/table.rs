@@ -8,7 +8,7 @@ use tenure_wire::directory::{DeviceRecord, Found, Query, Refusal, SignedRecord};
 use tenure_wire::ownership::{Succession, SuccessionKind};
 use tenure_wire::{Address, MachineId, Name, VerifyingKey};
 
-use crate::record::{open, open_whenever};
+use crate::record::{LIFETIME_S_MAX, open, open_whenever};
 use crate::succession::read_succession;
 
 /// A device as the table knows it.
@@ -150,9 +150,10 @@ impl Table {
 }
 
 impl Entry {
-    /// Whether the record has not expired.
+    /// Whether the record has not expired. One that lasts longer than any may was taken by a clock that was ahead.
     pub fn is_in_force(&self, now_unix_s: u64) -> bool {
-        now_unix_s <= self.record.expires_unix_s
+        let lasts = now_unix_s..=now_unix_s.saturating_add(LIFETIME_S_MAX);
+        lasts.contains(&self.record.expires_unix_s)
     }
 
     /// The ids of its machines, in the order of the record.

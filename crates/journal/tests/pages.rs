@@ -233,3 +233,31 @@ fn records_are_as_short_as_the_table_says() {
     let before = [reading(1_000, b"21.0")];
     assert_eq!(bytes_of(&before, &reading(1_100, b"21.5")), 11, "an event of four bytes");
 }
+
+#[test]
+fn callback_or_event_between_two_calls_is_not_what_the_next_one_is_written_as() {
+    let task = |parameter: &[u8]| Task {
+        at_ms: 7,
+        function: "tick".into(),
+        parameter: Some(parameter.to_vec()),
+        ..Task::default()
+    };
+    let callback = Task { callback_of: Some(3), ..task(b"second") };
+    let event = Event { topic: "door".into(), payload: b"open".to_vec(), dropped: 0 };
+    let handled = Task { event: Some(event), ..task(b"second") };
+    let bytes = |tasks: &[Task]| {
+        let records = tasks.iter().cloned().map(Record::Task).collect();
+        let page = Page { number: 0, start: None, records };
+        let bytes = page.to_bytes().unwrap();
+        assert_eq!(Page::parse(&bytes), Ok(page));
+        bytes.len()
+    };
+    let again = bytes(&[task(b"first!"), task(b"first!")]) - bytes(&[task(b"first!")]);
+    for between in [callback, handled] {
+        let before = [task(b"first!"), between.clone()];
+        let then = |last: Task| bytes(&[&before[..], &[last]].concat()) - bytes(&before);
+        assert_eq!(then(task(b"first!")), again, "as the last call was");
+        assert!(then(task(b"second")) > again + b"second".len(), "no call was like this one");
+        assert!(then(between) > again, "written in full each time");
+    }
+}

@@ -36,6 +36,12 @@ impl Bucket {
         Self { rate, span_s, capacity, level: capacity, filled: now }
     }
 
+    /// How much it holds when it is full.
+    #[cfg(feature = "journal")]
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.max(0) as u64
+    }
+
     fn span_us(&self) -> u64 {
         u64::from(self.span_s) * 1_000_000
     }

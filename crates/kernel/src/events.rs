@@ -16,6 +16,8 @@ use tenure_pipeline::{
     Config, Event, Pipeline, Policy, Publication, Published, State, SubscribeError, Subscriber,
     SubscriptionStatus, TooLong,
 };
+#[cfg(feature = "bridge")]
+use tenure_wire::capability::Grants;
 use tenure_wire::{Topic, TopicPattern};
 
 use crate::machine::{Machine, Wait, Woken};
@@ -84,6 +86,17 @@ pub struct Subscribed<'a> {
     pub status: SubscriptionStatus<'a, ()>,
     /// The function that handles its events, if one does.
     pub handler: Option<&'a str>,
+}
+
+/// Whether a machine with these rights may publish under a topic.
+#[cfg(feature = "bridge")]
+pub(crate) fn may_publish(grants: &Grants, topic: &Topic) -> bool {
+    let mut names = topic.as_str().split('.');
+    match (names.next(), names.next()) {
+        (Some(DEVICE_TOPIC), _) => false,
+        (Some(COMMAND_TOPIC), Some(name)) => grants.has_peripheral(name),
+        _ => grants.has_topic(topic),
+    }
 }
 
 fn subscriber(slot: Slot) -> Subscriber {

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, FlashGeometry, Instant};
 use tenure_journal::{Event, Mark, PageWriter, Record, Start, Task as JournalTask, Why};
-use tenure_wire::{CodeKind, Digest, MachineId};
+use tenure_wire::{CodeKind, Digest, LogLevel, MachineId};
 
 pub use playing::{Player, Step, Unplayable, fuel_of_turns};
 pub(crate) use script::Script;
@@ -54,6 +54,8 @@ pub struct JournalPage {
     pub number: u64,
     /// Whether it begins with the machine's state.
     pub is_start: bool,
+    /// How long its records are, in bytes: what isn't its head or the machine's state.
+    pub record_bytes: usize,
     /// The page, as [`tenure_journal::Page`] reads it.
     pub bytes: Vec<u8>,
 }
@@ -314,7 +316,9 @@ impl<F: Flash> Parts<F> {
             journal.continues = false;
             return;
         }
-        self.pages.push_back(JournalPage { machine: id, number, is_start, bytes: writer.finish() });
+        let record_bytes = writer.record_bytes();
+        let bytes = writer.finish();
+        self.pages.push_back(JournalPage { machine: id, number, is_start, record_bytes, bytes });
         journal.number += 1;
         journal.is_start = false;
         journal.writer = PageWriter::begin(journal.number, None);
@@ -389,6 +393,37 @@ impl<'k, F: Flash> MachineJournals<'k, F> {
     pub fn state(&mut self, id: MachineId) -> Option<Vec<u8>> {
         let slot = self.0.parts.machines.with_id(id)?.slot;
         self.0.parts.state_of(slot)
+    }
+
+    /// How long the machine's state is, in bytes: what its journal begins with. `None` if the vm doesn't hold it just now.
+    pub fn state_bytes(&mut self, id: MachineId) -> Option<u64> {
+        let machine = self.0.parts.machines.with_id(id)?;
+        let is_held = matches!(machine.instance, Some(Program::Image(_)));
+        let state = if is_held { self.state(id) } else { None };
+        state.map(|state| state.len() as u64)
+    }
+
+    /// How long the memory is with which the machine begins, or that it has, in bytes.
+    pub fn memory_bytes(&self, id: MachineId) -> u64 {
+        let parts = &self.0.parts;
+        let Some(machine) = parts.machines.with_id(id) else { return 0 };
+        let image = parts.storage.image(machine);
+        let initial =
+            image.and_then(|image| image.memory_bytes()).map_or(0, |(initial, _)| initial);
+        initial.max(machine.memory_bytes() as u64)
+    }
+
+    /// The most bytes that may be written to flash for the machine at once, as its budget has it.
+    pub fn flash_bytes_at_once(&self, id: MachineId) -> u64 {
+        let machine = self.0.parts.machines.with_id(id);
+        machine.map_or(0, |machine| machine.meters.flash.capacity())
+    }
+
+    /// Writes a line about the machine's journal into the machine's log, where its owner and its tenant look for it.
+    pub fn remark(&mut self, now: Instant, id: MachineId, level: LogLevel, message: &str) {
+        if let Some(slot) = self.0.parts.machines.with_id(id).map(|machine| machine.slot) {
+            self.0.parts.log(now, slot, level, message);
+        }
     }
 
     /// Ends the page under way of the machine with that id with a mark, which says the digest of the machine's state and

@@ -358,10 +358,14 @@ impl<F: Flash> Kernel<F> {
             storage.keep_conduct(machine);
         }
         let slot = machine.slot;
-        if machine.state == State::Banned {
-            self.parts.restart(slot);
-            self.parts.log(now, slot, LogLevel::Info, "the ban was lifted");
-        }
+        // Nothing is held against it any more, so nothing keeps it from running: neither a ban nor a back-off.
+        let lifted = match machine.state {
+            State::Banned => "the ban was lifted",
+            State::BackedOff => "its back-off was ended by its owner",
+            _ => return Ok(()),
+        };
+        self.parts.restart(slot);
+        self.parts.log(now, slot, LogLevel::Info, lifted);
         Ok(())
     }
 
@@ -376,6 +380,15 @@ impl<F: Flash> Kernel<F> {
     /// The machines on this device but for those in the trash, in the order of their slots.
     pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
         self.occupied().filter(|info| !info.is_removed)
+    }
+
+    /// The machines that may publish under a topic, as a number that is another one for each set of them; 0 if none may, as where
+    /// the device itself does. Who may publish under another's topics shares that one's part by his owner's word.
+    #[cfg(feature = "bridge")]
+    pub fn publishers_of(&self, topic: &Topic) -> u64 {
+        let machines = self.parts.machines.iter();
+        let may = machines.filter(|machine| crate::events::may_publish(&machine.grants, topic));
+        may.fold(0, |set, machine| set | 1_u64.rotate_left(machine.slot.index() as u32))
     }
 
     /// The machines in the trash, in the order of their slots.

@@ -28,12 +28,15 @@ pub(crate) fn look<F: Flash>(
     path: &str,
 ) -> Result<Look, LookError> {
     let mut tree = tree_of(parts, name)?;
-    let value = match path {
-        "" => None,
-        _ => tree.get(path).map_err(LookError::Store)?,
+    let (value, is_damaged) = match path {
+        "" => (None, false),
+        _ => match tree.get(path) {
+            Err(ReadError::Corrupt | ReadError::Unsealable) => (None, true),
+            value => (value.map_err(LookError::Store)?, false),
+        },
     };
     let children = tree.children(path).map_err(LookError::Store)?;
-    Ok(Look { value, children })
+    Ok(Look { value, is_damaged, children })
 }
 
 /// Hands over every value in the tree of machine `name`, in the order of their paths.
@@ -156,8 +159,10 @@ pub struct Serves<'a> {
 /// The content of a path of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// The value, if there is one.
+    /// The value, if there is one that can be read.
     pub value: Option<Value>,
+    /// Whether there is one that can't be read.
+    pub is_damaged: bool,
     /// The names of the children, in order.
     pub children: Vec<String>,
 }

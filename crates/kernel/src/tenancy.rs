@@ -189,13 +189,7 @@ impl<F: Flash> Tenancy<'_, F> {
         if !self.parts.machines.unreadable().contains(&slot) {
             return Err(InstallError::NotFound);
         }
-        let (record_path, trash_path) = (slot.record_path(), slot.path(TRASH_PATH));
-        self.parts.storage.store.batch(&[
-            delete(&record_path),
-            delete(&trash_path),
-            clear(slot.tree()),
-            clear(slot.hidden_tree()),
-        ])?;
+        self.erase(slot)?;
         self.parts.machines.give_up(slot);
         Ok(())
     }
@@ -288,20 +282,26 @@ impl<F: Flash> Tenancy<'_, F> {
         Ok(())
     }
 
-    /// Deletes a machine in the trash with everything it stored.
-    ///
-    /// # Errors
-    /// [`InstallError::NotFound`], or the store's.
-    pub fn delete_trash(&mut self, id: MachineId) -> Result<(), InstallError> {
-        let slot = self.in_trash(id).ok_or(InstallError::NotFound)?.slot;
+    /// Deletes the record of a slot and everything stored there, at once. The number of its placement stays where it was kept
+    /// when its machine was removed.
+    fn erase(&mut self, slot: Slot) -> Result<(), InstallError> {
         let (record_path, trash_path) = (slot.record_path(), slot.path(TRASH_PATH));
-        // The number of its placement stays where it was kept when it was removed.
         self.parts.storage.store.batch(&[
             delete(&record_path),
             delete(&trash_path),
             clear(slot.tree()),
             clear(slot.hidden_tree()),
         ])?;
+        Ok(())
+    }
+
+    /// Deletes a machine in the trash with everything it stored.
+    ///
+    /// # Errors
+    /// [`InstallError::NotFound`], or the store's.
+    pub fn delete_trash(&mut self, id: MachineId) -> Result<(), InstallError> {
+        let slot = self.in_trash(id).ok_or(InstallError::NotFound)?.slot;
+        self.erase(slot)?;
         // Its use was billed before it was removed.
         let _ = self.parts.vacate(self.now, slot);
         self.parts.storage.unseal_tree(slot);

@@ -12,6 +12,8 @@ use tenure_kernel::{OutgoingVisit, Visited};
 #[cfg(feature = "mesh")]
 use tenure_mesh::{Destination, NodeId, Parcel, Rejected, SatelliteNumber};
 use tenure_wire::Address;
+#[cfg(feature = "hub-addresses")]
+use tenure_wire::PublicKey;
 #[cfg(feature = "bridge")]
 use tenure_wire::control::OutsideStatus;
 use tenure_wire::control::{Answer, Client, ControlError, Function, MachineStatus};
@@ -56,6 +58,15 @@ pub enum Input<'a> {
     /// A device is said to listen at this address on the same network; nobody proved that.
     #[cfg(feature = "discovery")]
     Neighbour(Address),
+    /// The addresses at which the name of the hub is found now, in the order in which they are tried. A device whose settings
+    /// named no address of its hub has one from then on.
+    #[cfg(feature = "hub-addresses")]
+    HubFound {
+        /// At least one; none changes nothing.
+        addresses: Vec<Address>,
+        /// The hub's key, if it is pinned; of a hub that the settings named, they alone say so.
+        key: Option<PublicKey>,
+    },
     /// The end of a visit to a server outside.
     #[cfg(feature = "reach")]
     Visited(Visited),
@@ -152,6 +163,8 @@ pub enum Output {
         topic: Topic,
         /// Its payload.
         payload: Vec<u8>,
+        /// The machines that may have published it, one number for each set of them; 0 for the device itself.
+        publishers: u64,
     },
     /// A notice to show, if anybody watches.
     Notice(Notice),
@@ -252,11 +265,11 @@ pub trait Door {
         }
     }
 
-    /// The next event for topics outside.
+    /// The next event for topics outside, with whose it is.
     #[cfg(feature = "bridge")]
-    fn event(&mut self) -> Option<(Topic, Vec<u8>)> {
+    fn event(&mut self) -> Option<(Topic, Vec<u8>, u64)> {
         match self.give(Outlet::Events)? {
-            Output::Event { topic, payload } => Some((topic, payload)),
+            Output::Event { topic, payload, publishers } => Some((topic, payload, publishers)),
             _ => None,
         }
     }

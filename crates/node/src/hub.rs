@@ -22,6 +22,8 @@ use tenure_wire::{Address, MachineId, PublicKey};
 
 use crate::clock::Clock;
 use crate::config::Config;
+#[cfg(feature = "hub-addresses")]
+use crate::config::Hub;
 use crate::directory::{Directory, EPOCH_PERIOD};
 use crate::identity::Identity;
 use crate::kept_hub::KeptHub;
@@ -217,6 +219,31 @@ impl Registration {
         if hub.asked.is_none() && hub.trust != HubTrust::Revoked {
             hub.addresses.looked(now);
             self.ask_who_it_is(services, now);
+        }
+    }
+
+    /// Takes the addresses at which the hub's name is found now. A hub that answers is spoken to where it answers; one that is
+    /// silent is tried at once where nobody has looked for it yet.
+    #[cfg(feature = "hub-addresses")]
+    pub(crate) fn found_at<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        addresses: &[Address],
+        key: Option<PublicKey>,
+    ) {
+        let Some((first, also)) = addresses.split_first() else { return };
+        let key = services.config.hub.as_ref().map_or(key, |hub| hub.key);
+        services.config.hub = Some(Hub { address: first.clone(), key });
+        services.config.hub_also_at = also.to_vec();
+        let Some(hub) = &mut self.hub else {
+            let kept = Identity::hub(services.kernel.store()).ok().flatten();
+            return self.take_up(services, now, kept);
+        };
+        let has_new = hub.addresses.replace(&hub.address, addresses);
+        let waits = hub.silences > 0 && hub.asked.is_none() && self.register_at.is_some();
+        if has_new && waits && hub.addresses.turn_to_next(&mut hub.address) {
+            self.register_at = Some(now);
         }
     }
 

@@ -54,6 +54,22 @@ impl Addresses {
         }
     }
 
+    /// Tries those `found` beside `current` from now on, and no others: first those that are new. Whether there are such.
+    pub(crate) fn replace(&mut self, current: &Address, found: &[Address]) -> bool {
+        self.others.retain(|address| found.contains(address));
+        let mut new = 0;
+        for address in found {
+            if address != current && !self.others.contains(address) {
+                self.others.insert(new, address.clone());
+                new += 1;
+            }
+        }
+        if new > 0 {
+            self.silent = 0;
+        }
+        new > 0
+    }
+
     /// Whether there is another one to go to.
     pub(crate) fn are_several(&self) -> bool {
         !self.others.is_empty()
@@ -106,8 +122,8 @@ impl Addresses {
         Some(NEXT)
     }
 
-    /// Goes from `address` to the next one, if there is one.
-    fn turn_to_next(&mut self, address: &mut Address) -> bool {
+    /// Goes from `address` to the next one; whether there is one.
+    pub(crate) fn turn_to_next(&mut self, address: &mut Address) -> bool {
         self.put_off = 0;
         let Some(next) = self.others.pop_front() else { return false };
         self.others.push_back(mem::replace(address, next));
@@ -151,6 +167,23 @@ mod tests {
             "it was silent once since it answered"
         );
         assert_eq!(address, at(1));
+    }
+
+    #[test]
+    fn addresses_that_are_found_replace_those_before_and_new_ones_are_tried_first() {
+        let mut address = at(1);
+        let mut addresses = Addresses::new(&address, &[at(2), at(3)]);
+        assert!(!addresses.replace(&address, &[at(3), at(1), at(2)]), "the same, in another order");
+        assert!(addresses.replace(&address, &[at(3), at(4), at(5)]));
+        let mut tried = |address: &mut Address| (addresses.go_on(address), address.clone());
+        assert_eq!(tried(&mut address), (Some(NEXT), at(4)));
+        assert_eq!(tried(&mut address), (Some(NEXT), at(5)));
+        assert_eq!(tried(&mut address), (Some(NEXT), at(3)));
+        assert_eq!(
+            tried(&mut address),
+            (None, at(1)),
+            "where it was is tried as long as nothing answers"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tenure_package::{
 use tenure_store::{SEAL_BYTES, ValueKind};
 use tenure_wire::control::{Answer, ControlError, JournalKeep};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Digest, LogLevel, MachineId, Name, PublicKey, VerifyingKey};
+use tenure_wire::{CodeKind, Digest, LogLevel, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::moment::Moment;
 use crate::secrets::Secrets;
@@ -39,6 +39,8 @@ const BOOK_VERSION: u8 = 1;
 const RING_BYTES_MAX: u32 = 4 * 1024 * 1024;
 /// Room that a ring has beside two states of its machine, in bytes.
 const RING_BYTES_BESIDE: u32 = 4096;
+/// How much longer the head of a journal's first page is than the machine's state, in bytes, at most.
+const START_BYTES_BESIDE: u64 = 384;
 /// The most pages in a ring, so that its book is one value of the store.
 const PAGES_MAX: usize = 512;
 /// How much of a page is one value of the store, in bytes.
@@ -73,6 +75,9 @@ struct Book {
     /// Whether it waits for the next checkpoint to begin anew.
     #[serde(skip)]
     is_paused: bool,
+    /// Why no page was kept the last time, if none was.
+    #[serde(skip)]
+    hindrance: Option<String>,
 }
 
 /// A page in flash.
@@ -93,6 +98,7 @@ impl Book {
             began: None,
             pages: Vec::new(),
             is_paused: false,
+            hindrance: None,
         }
     }
 
@@ -214,22 +220,68 @@ pub(crate) fn set<F: Flash>(
             "a journal has at most {RING_BYTES_MAX} bytes here"
         )));
     }
-    let book = match services.journals.books.get_mut(&id) {
-        Some(book) => {
-            book.bytes_max = keep.bytes;
-            book.clone()
-        }
+    if services
+        .kernel
+        .machines()
+        .any(|info| info.id == id && info.record.code != CodeKind::WebAssembly)
+    {
+        return Err(no_wasm());
+    }
+    check_room(services, &id, keep.bytes)?;
+    let book = match services.journals.books.get(&id) {
+        Some(book) => Box::new(Book { bytes_max: keep.bytes, ..Book::clone(book) }),
         None => Box::new(Book::new(keep.bytes)),
     };
     if !MachineJournals::of(&mut services.kernel).keep(id, book.next) {
-        return Err(ControlError::Refused(
-            "only a machine that is run from its wasm keeps a journal".to_string(),
-        ));
+        return Err(no_wasm());
     }
     keep_book(services, &id, &book)?;
     services.journals.books.insert(id, book);
     attend(services, now);
     Ok(())
+}
+
+fn no_wasm() -> ControlError {
+    ControlError::Refused("only a machine that is run from its wasm keeps a journal".to_string())
+}
+
+/// Whether a ring of so many bytes can hold the machine's journal as the machine and the store are now.
+fn check_room<F: Flash>(services: &mut Services<F>, id: &MachineId, bytes: u32) -> Answer<()> {
+    let mut journals = MachineJournals::of(&mut services.kernel);
+    let (state, memory) = (journals.state_bytes(*id), journals.memory_bytes(*id));
+    let at_once = journals.flash_bytes_at_once(*id);
+    // One that the vm doesn't hold yet may fill the memory with which it begins.
+    let needed = ring_bytes_for(state.unwrap_or(memory) + START_BYTES_BESIDE);
+    if needed > u64::from(RING_BYTES_MAX) {
+        return Err(ControlError::Full(alloc::format!(
+            "its journal needs at least {needed} bytes, and a journal has at most {RING_BYTES_MAX} here"
+        )));
+    }
+    if needed > u64::from(bytes) {
+        return Err(ControlError::Refused(alloc::format!(
+            "its journal needs at least {needed} bytes: twice the machine's memory and tree, and the records"
+        )));
+    }
+    if let Some(state) = state.filter(|state| *state > at_once) {
+        return Err(ControlError::Refused(alloc::format!(
+            "its journal begins with {state} bytes, and its budget of flash lets {at_once} be written at once"
+        )));
+    }
+    let held = services.journals.books.get(id).map_or(0, |book| book.bytes());
+    let store = services.kernel.store().occupancy();
+    let free = store.charge_bytes_max.saturating_sub(store.charged_bytes);
+    if u64::from(bytes).saturating_sub(held) > free {
+        return Err(ControlError::Full(alloc::format!(
+            "the store has room for {} bytes of its journal",
+            free + held
+        )));
+    }
+    Ok(())
+}
+
+/// The smallest ring for a machine whose journal begins with that many bytes.
+fn ring_bytes_for(start_bytes: u64) -> u64 {
+    start_bytes * 2 + u64::from(RING_BYTES_BESIDE)
 }
 
 /// Ends the journal's page with the period of a receipt; returns what the receipt commits to, if the machine keeps a
@@ -296,7 +348,12 @@ pub(crate) fn piece<F: Flash>(
     }
     let book = services.journals.books.get(&id).ok_or_else(no_journal)?.clone();
     let number = from.page.max(book.oldest());
-    let none_yet = || ControlError::Refused(alloc::format!("the journal has no page {number} yet"));
+    let none_yet = || {
+        ControlError::Refused(match &book.hindrance {
+            Some(hindrance) => alloc::format!("the journal has no page {number}: {hindrance}"),
+            None => alloc::format!("the journal has no page {number} yet"),
+        })
+    };
     if number >= book.next {
         return Err(none_yet());
     }
@@ -373,8 +430,10 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
     book.head = head_after(&device, &id, &previous, &page.bytes);
     book.next += 1;
     book.pages.push(Kept { bytes: page.bytes.len() as u32, is_start: page.is_start });
-    let wanted = page.bytes.len() as u64 * 2 + u64::from(RING_BYTES_BESIDE);
-    if page.is_start && wanted > u64::from(book.bytes_max) {
+    // The room beside two states is for what the machine has in hand since the owner's word was taken.
+    let start_bytes = page.bytes.len().saturating_sub(page.record_bytes) as u64;
+    if page.is_start && start_bytes * 2 > u64::from(book.bytes_max) {
+        let wanted = ring_bytes_for(start_bytes);
         let message = alloc::format!("its journal needs at least {wanted} bytes, and isn't kept");
         pause(services, now, &id, message);
         return;
@@ -399,6 +458,7 @@ fn keep<F: Flash>(services: &mut Services<F>, now: Instant, page: &JournalPage) 
     {
         MachineJournals::of(&mut services.kernel).renew(id);
     }
+    book.hindrance = None;
     // If the store has no room for it now, the next page writes it.
     let _ = keep_book(services, &id, &book);
     services.journals.books.insert(id, book);
@@ -417,17 +477,15 @@ fn drop_oldest<F: Flash>(
     book.pages.drain(..count);
 }
 
-/// Ends a journal until the next checkpoint, and says so in the machine's log.
+/// Ends a journal until the next checkpoint, and says so in the machine's log, once for each reason.
 fn pause<F: Flash>(services: &mut Services<F>, now: Instant, id: &MachineId, why: String) {
-    MachineJournals::of(&mut services.kernel).drop(*id);
-    let found = services.kernel.machines().find(|info| info.id == *id);
-    let name = found.map(|info| info.record.name.clone());
-    if let Some(book) = services.journals.books.get_mut(id) {
-        book.is_paused = true;
-    }
-    if let Some(name) = name {
-        let message = alloc::format!("{name}: {why}");
-        services.kernel.remark(now, LogLevel::Warning, message);
+    let mut journals = MachineJournals::of(&mut services.kernel);
+    journals.drop(*id);
+    let Some(book) = services.journals.books.get_mut(id) else { return };
+    book.is_paused = true;
+    if book.hindrance.as_ref() != Some(&why) {
+        journals.remark(now, *id, LogLevel::Warning, &alloc::format!("no journal: {why}"));
+        book.hindrance = Some(why);
     }
 }
 

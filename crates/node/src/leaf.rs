@@ -142,6 +142,8 @@ pub struct Leaf<F> {
     /// Datagrams for the service line.
     line: VecDeque<Vec<u8>>,
     notices: VecDeque<LeafNotice>,
+    /// As the mount of its store found.
+    changes_lost: u32,
 }
 
 impl<F: Flash> Leaf<F> {
@@ -151,7 +153,7 @@ impl<F: Flash> Leaf<F> {
     /// # Errors
     /// As [`BootError`] says; nothing was overwritten.
     pub fn boot(config: LeafConfig, flash: F, moment: &mut Moment<'_>) -> Result<Self, BootError> {
-        let (mut store, _) = mount_or_format(flash, moment.entropy)?;
+        let (mut store, report) = mount_or_format(flash, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy, computed_keys)?;
         let mut endpoint =
             Endpoint::new(limits::sessions(config.owner.machine), moment.now, moment.entropy)
@@ -174,6 +176,7 @@ impl<F: Flash> Leaf<F> {
             line: VecDeque::new(),
             notices: VecDeque::new(),
             config,
+            changes_lost: report.changes_lost as u32,
             identity,
             store,
             endpoint,

@@ -184,6 +184,7 @@ impl Log {
             next: following.map_or(self.next.max(wanted.from), |line| line.number),
             more: following.is_some(),
             lost: self.lost + dropped,
+            boot: self.boot,
             lines,
         }
     }

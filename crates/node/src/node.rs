@@ -156,6 +156,13 @@ impl<F: Flash> Node<F> {
             .map_err(BootError::Read)?;
         kernel.seal_with(Box::new(keys));
         kernel.started_by(moment.now, config.reset_cause, config.breadcrumb);
+        if mount_report.changes_lost > 0 {
+            // As a fault it reaches the hub, and whom its alarms tell.
+            let lost = mount_report.changes_lost;
+            let what = "damaged flash: acknowledged changes that can't be read any more: ";
+            let message = alloc::format!("{what}{lost}");
+            kernel.remark(moment.now, LogLevel::Fault, message);
+        }
         let endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(BootError::Endpoint)?;
         let mut node = Self {
@@ -304,6 +311,12 @@ impl<F: Flash> Node<F> {
     /// The machines of this device, without those in the trash.
     pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
         self.services.kernel.machines()
+    }
+
+    /// Whether the hub lists this device.
+    #[cfg(feature = "hub-addresses")]
+    pub fn is_listed(&self) -> bool {
+        self.hub.is_listed()
     }
 
     /// Whether the owner has given this device its name.
@@ -710,6 +723,13 @@ impl<F: Flash> Door for Node<F> {
             Input::Checkpoint => self.checkpoint(moment),
             #[cfg(feature = "discovery")]
             Input::Neighbour(address) => self.neighbours.hear(moment.now, address),
+            #[cfg(feature = "hub-addresses")]
+            Input::HubFound { addresses, key } => {
+                let Tenancy { services, clock, hub, .. } = self.tenancy();
+                hub.found_at(services, moment.now, &addresses, key);
+                hub.bar(services, clock, moment.now);
+                self.next_wake = Wake::Now;
+            }
             #[cfg(feature = "reach")]
             Input::Visited(visited) => {
                 visited.complete(&mut self.services.kernel, moment.now);
@@ -780,7 +800,8 @@ impl<F: Flash> Door for Node<F> {
             #[cfg(feature = "bridge")]
             Outlet::Events => {
                 let (topic, payload) = self.services.kernel.events_mut().bridged()?;
-                return Some(Output::Event { topic, payload });
+                let publishers = self.services.kernel.publishers_of(&topic);
+                return Some(Output::Event { topic, payload, publishers });
             }
             Outlet::Bedtime => return self.wants_to_sleep().map(Output::Bedtime),
         }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Flash;
-use tenure_kernel::{Installation, MachineRecord};
+use tenure_kernel::{InstallError, Installation, MachineRecord};
 #[cfg(feature = "rollouts")]
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{Answer, ControlError};
@@ -85,7 +85,14 @@ impl<F: Flash> Tenancy<'_, F> {
         }
         if let Err(error) = self.services.kernel.tenancy(moment.now).install(installation) {
             self.services.kernel.code().release_all(record.extents());
-            return Err(self.without_room(install::not_installed(error)));
+            let refusal = match error {
+                InstallError::NoSlot => ControlError::Full(alloc::format!(
+                    "the device takes {} machines, and has as many",
+                    self.services.config.kernel.machines_max
+                )),
+                error => install::not_installed(error),
+            };
+            return Err(self.without_room(refusal));
         }
         if !replaces {
             self.log.forget(&name);

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use tenure_crypto::SigningKey;
 use tenure_package::{
-    CodeKind, Engine, Manifest, Package, PackageBuilder, PackageError, Placement, PlacementError,
-    ValueKind,
+    CodeKind, Engine, Manifest, ManifestError, Package, PackageBuilder, PackageError, Placement,
+    PlacementError, TreeError, ValueKind,
 };
+use tenure_wire::limits::VALUE_BYTES_MAX;
 use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::{Budget, Capabilities, Digest, Share, Term, VerifyingKey};
 
@@ -118,6 +119,127 @@ fn form_errors_name_their_cause() {
     bytes[48..52].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(Package::parse(&bytes).unwrap_err(), PackageError::TooLarge);
     assert_eq!(Package::parse(CODE).unwrap_err(), PackageError::NotAPackage);
+}
+
+/// A package as a stranger may write it: no part of it is checked on the way.
+fn written(manifest: &Manifest, tree: &[u8], code: &[u8]) -> Vec<u8> {
+    let manifest = postcard::to_allocvec(manifest).unwrap();
+    let parts = [&manifest, tree, code];
+    let lengths = parts.map(|part| (part.len() as u32).to_le_bytes());
+    let head = package()[..8 + 32].to_vec();
+    [head, lengths.concat(), parts.concat(), vec![0; 64]].concat()
+}
+
+/// Code of one kind, with its length.
+fn section(code: &[u8]) -> Vec<u8> {
+    [&(code.len() as u32).to_le_bytes(), code].concat()
+}
+
+#[test]
+fn manifest_of_a_stranger_that_says_what_it_may_not_is_refused_by_name() {
+    let code = section(CODE);
+    assert!(Package::parse(&written(&manifest(), b"", &code)).is_ok());
+    let refused = |change: fn(&mut Manifest), sections: usize| {
+        let mut manifest = manifest();
+        change(&mut manifest);
+        let builder = PackageBuilder::with_code(manifest.clone(), &vec![CODE.into(); sections]);
+        let parsed = written(&manifest, b"", &code.repeat(sections));
+        let error = Package::parse(&parsed).unwrap_err();
+        assert_eq!(builder.unwrap_err(), error, "who makes a package is told the same");
+        error
+    };
+    let description = |manifest: &mut Manifest| manifest.description = "d".repeat(257);
+    assert_eq!(refused(description, 1), PackageError::Manifest(ManifestError::Description));
+    let control = |manifest: &mut Manifest| manifest.exports[0] = "a\x1b[2J".into();
+    let expected = PackageError::Manifest(ManifestError::ExportName { export: 0 });
+    assert_eq!(refused(control, 1), expected);
+    let twice = |manifest: &mut Manifest| manifest.exports[1] = "entry".into();
+    let expected = PackageError::Manifest(ManifestError::ExportTwice { export: 1 });
+    assert_eq!(refused(twice, 1), expected);
+    let timer = |manifest: &mut Manifest| manifest.timers[1].function = "tick".into();
+    assert_eq!(refused(timer, 1), PackageError::Manifest(ManifestError::Timer { timer: 1 }));
+    // A kind that is listed twice has two sections, and a package without code is none.
+    let kinds = |manifest: &mut Manifest| manifest.code = vec![CodeKind::WebAssembly; 2];
+    assert_eq!(refused(kinds, 2), PackageError::Manifest(ManifestError::Code));
+    let none = |manifest: &mut Manifest| manifest.code.clear();
+    assert_eq!(refused(none, 0), PackageError::Manifest(ManifestError::Code));
+}
+
+#[test]
+fn code_is_as_many_whole_sections_as_the_manifest_lists_and_nothing_else() {
+    let parse = |code: &[u8]| Package::parse(&written(&manifest(), b"", code)).map(drop);
+    let code = section(CODE);
+    assert_eq!(parse(&code), Ok(()));
+    for wrong in [
+        &b""[..],
+        &code[..3],
+        &code[..code.len() - 1],
+        &[&code[..], b"\0"].concat(),
+        &[&code[..], &code[..]].concat(),
+        &[&code[..], &section(b"")].concat(),
+    ] {
+        assert_eq!(parse(wrong), Err(PackageError::Code), "{wrong:?}");
+    }
+    let two = Manifest { code: vec![CodeKind::WebAssembly, CodeKind::Rv32], ..manifest() };
+    let both = [section(CODE), section(b"rv32")].concat();
+    let parse = |code: &[u8]| Package::parse(&written(&two, b"", code)).map(drop);
+    assert_eq!(parse(&both), Ok(()));
+    assert_eq!(parse(&code), Err(PackageError::Code));
+    assert_eq!(parse(&[&both[..], b"\0"].concat()), Err(PackageError::Code));
+}
+
+#[test]
+fn compiled_code_is_whole_sections_in_order_and_there_is_some_where_the_format_says_so() {
+    let with = |kinds: &[CodeKind]| {
+        let mut builder = PackageBuilder::new(manifest(), CODE.into()).unwrap();
+        for kind in kinds {
+            builder = builder.compiled(*kind, vec![*kind as u8; 8]).unwrap();
+        }
+        builder.sign(&key(1)).unwrap()
+    };
+    let (none, bytes) = (with(&[]), with(&[CodeKind::Rv32, CodeKind::Thumb]));
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.compiled_kinds().collect::<Vec<_>>(), [CodeKind::Rv32, CodeKind::Thumb]);
+    assert_eq!(package.compiled(CodeKind::Thumb), Some(&[CodeKind::Thumb as u8; 8][..]));
+    // Its compiled code is two sections of 16 bytes before the signature.
+    let (before, signature) = bytes.split_at(bytes.len() - 64);
+    let (before, compiled) = before.split_at(before.len() - 32);
+    let changed = |compiled: &[u8]| {
+        let length = (compiled.len() as u32).to_le_bytes();
+        let mut bytes = [before, compiled, signature].concat();
+        bytes[52..56].copy_from_slice(&length);
+        Package::parse(&bytes).map(drop)
+    };
+    assert_eq!(changed(compiled), Ok(()));
+    let (rv32, thumb) = compiled.split_at(16);
+    for wrong in [
+        &[thumb, rv32].concat()[..],
+        &[rv32, rv32].concat(),
+        &compiled[..31],
+        &[compiled, b"\0"].concat(),
+        // The format says that there is some.
+        b"",
+    ] {
+        assert_eq!(changed(wrong), Err(PackageError::Code), "{wrong:?}");
+    }
+    assert!(Package::parse(&none).unwrap().compiled_kinds().next().is_none());
+    let refused = |kind| {
+        let builder = PackageBuilder::new(manifest(), CODE.into()).unwrap();
+        builder.compiled(kind, vec![1]).map(drop)
+    };
+    assert_eq!(refused(CodeKind::WebAssembly).unwrap_err(), PackageError::Code);
+}
+
+#[test]
+fn value_of_the_greatest_length_fits_and_one_byte_more_is_refused() {
+    let with = |length: usize| {
+        let builder = PackageBuilder::new(manifest(), CODE.into()).unwrap();
+        builder.value("long", ValueKind::Bytes, &vec![7; length])?.sign(&key(1))
+    };
+    let bytes = with(VALUE_BYTES_MAX).unwrap();
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.tree().entries().next().unwrap().value.len(), VALUE_BYTES_MAX);
+    assert_eq!(with(VALUE_BYTES_MAX + 1), Err(PackageError::Tree(TreeError::Value)));
 }
 
 #[test]

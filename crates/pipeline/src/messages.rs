@@ -125,3 +125,32 @@ impl Messages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_gives_its_room_back_when_nothing_is_kept_and_never_outgrows_what_is() {
+        let mut messages = Messages::new();
+        let topic: Topic = "door.front".parse().unwrap();
+        for round in 0..100 {
+            let ids: Vec<_> = (0..3).map(|_| messages.insert(&topic, b"open", round)).collect();
+            assert_eq!(messages.kept.len(), 3, "round {round}");
+            for id in ids {
+                let again = messages.share(id);
+                messages.release(again);
+                assert!(messages.release(id) > 0, "the last reader's");
+                assert!(messages.get(id).is_none());
+            }
+            assert_eq!((messages.kept.capacity(), messages.free.capacity()), (0, 0));
+        }
+        // As long as one is kept, places are used again.
+        let first = messages.insert(&topic, b"open", 1);
+        for number in 2..100 {
+            let next = messages.insert(&topic, b"shut", number);
+            messages.release(next);
+        }
+        assert_eq!((messages.kept.len(), messages.get(first).unwrap().number), (2, 1));
+    }
+}

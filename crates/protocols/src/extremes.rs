@@ -72,3 +72,45 @@ impl Aged {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What neighbours pass on of a value that its owner said so many rounds ago.
+    fn heard(value: f64, age: u8) -> Extremes {
+        let aged = Aged { value, age };
+        Extremes { min: aged, max: aged }
+    }
+
+    #[test]
+    fn the_same_extreme_is_as_young_as_the_youngest_word_of_it() {
+        let mut here = Extremes::of(5.0);
+        here.merge(&heard(9.0, 3));
+        here.merge(&heard(1.0, 3));
+        assert_eq!(
+            (here.min, here.max),
+            (Aged { value: 1.0, age: 4 }, Aged { value: 9.0, age: 4 })
+        );
+        // An older word of the same value changes nothing, a younger one counts.
+        here.merge(&heard(9.0, 20));
+        here.merge(&heard(1.0, 20));
+        assert_eq!((here.min.age, here.max.age), (4, 4));
+        here.merge(&heard(9.0, 1));
+        here.merge(&heard(1.0, 1));
+        assert_eq!((here.min.age, here.max.age), (2, 2));
+    }
+
+    #[test]
+    fn extreme_that_nobody_has_any_more_is_forgotten_and_what_is_no_number_is_not_taken() {
+        let mut here = Extremes::of(5.0);
+        here.merge(&heard(9.0, AGE_MAX - 1));
+        assert!((here.max() - 9.0).abs() < f64::EPSILON);
+        here.round(5.0);
+        assert!((here.max() - 5.0).abs() < f64::EPSILON && here.max.age == 0);
+        for other in [heard(9.0, AGE_MAX), heard(f64::INFINITY, 0), heard(f64::NAN, 0)] {
+            here.merge(&other);
+            assert_eq!(here, Extremes::of(5.0));
+        }
+    }
+}

@@ -9,7 +9,7 @@ use tenure_kernel::{CallId, Visited};
 use tenure_mesh::NodeId;
 use tenure_node::{Input, Moment, Outlet, Output, Taken};
 use tenure_wire::control::{Function, OutsideStatus};
-use tenure_wire::{Address, NoResult, Topic};
+use tenure_wire::{Address, NoResult, PublicKey, Topic};
 
 /// The start of a record. Its last byte is the version of the entries behind it.
 pub(crate) const MAGIC: [u8; 8] = *b"tenurtp\x01";
@@ -88,6 +88,7 @@ pub(crate) enum Noted<'a> {
     Event { topic: Topic, payload: &'a [u8] },
     Remark { level: &'a str, message: &'a str },
     Outside(Box<OutsideStatus>),
+    HubFound { addresses: Vec<Address>, key: Option<PublicKey> },
 }
 
 impl<'a> Noted<'a> {
@@ -116,6 +117,9 @@ impl<'a> Noted<'a> {
             Input::Event { topic, payload } => Self::Event { topic: topic.clone(), payload },
             Input::Remark { level, message } => Self::Remark { level: level.as_str(), message },
             Input::Outside(status) => Self::Outside(status.clone()),
+            Input::HubFound { addresses, key } => {
+                Self::HubFound { addresses: addresses.clone(), key: *key }
+            }
         })
     }
 
@@ -146,6 +150,7 @@ impl<'a> Noted<'a> {
                 Input::Remark { level: level.parse().ok()?, message }
             }
             Self::Outside(status) => Input::Outside(status),
+            Self::HubFound { addresses, key } => Input::HubFound { addresses, key },
         })
     }
 }

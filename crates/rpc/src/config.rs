@@ -50,6 +50,8 @@ pub struct Config {
     /// Bytes of the parameters of own calls and of their results as they come in; one result of
     /// the greatest length always has room.
     pub calls_bytes_max: usize,
+    /// Questions who is at an address that are under way.
+    pub questions_max: usize,
     /// Others' calls that are being executed, of all callers together.
     pub running_max: usize,
     /// Others' calls that are being executed, of one caller.
@@ -111,6 +113,7 @@ impl Default for Config {
             callers_max: 16,
             calls_max: 16,
             calls_bytes_max: 32 * 1024,
+            questions_max: 8,
             running_max: 12,
             running_per_caller_max: 4,
             remembered_per_caller_max: 8,

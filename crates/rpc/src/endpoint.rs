@@ -21,7 +21,7 @@ use self::calling::Outgoing;
 use self::station::{Means, Station};
 use crate::callers::Callers;
 use crate::calls::{Call, Peer};
-use crate::question::{QUESTIONS_MAX, Question};
+use crate::question::Question;
 use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::Pair;
 use crate::{
@@ -348,7 +348,7 @@ impl<A: PeerAddress> Endpoint<A> {
         route: A,
         deadline: Instant,
     ) -> Result<IdentifyHandle, CallError> {
-        if self.questions.len() >= QUESTIONS_MAX {
+        if self.questions.len() >= self.station.config.questions_max {
             return Err(CallError::Busy);
         }
         let handle = IdentifyHandle(draw(&mut self.next_handle));

@@ -7,9 +7,6 @@ use tenure_wire::datagram::{Echo, Probe};
 
 use crate::{Config, IdentifyHandle};
 
-/// How many such questions are under way at most.
-pub(crate) const QUESTIONS_MAX: usize = 8;
-
 /// One question.
 pub(crate) struct Question<A> {
     handle: IdentifyHandle,

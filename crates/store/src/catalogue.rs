@@ -244,6 +244,16 @@ impl Catalogue {
         Ok(is_live.then_some(slot))
     }
 
+    /// Whether the record at `location` is the one that counts for its key.
+    pub(crate) fn counts<F: Flash>(
+        &mut self,
+        log: &mut Log<F>,
+        location: Location,
+    ) -> Result<bool, FlashError> {
+        let Some(entry) = log.entry(location)? else { return Ok(false) };
+        Ok(self.live_slot(log, &entry)?.is_some())
+    }
+
     /// Has `copy` copy a record of the oldest sector, if it is live, and count instead of it.
     pub(crate) fn carry_over<F: Flash>(
         &mut self,

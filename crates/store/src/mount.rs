@@ -27,6 +27,9 @@ pub struct MountReport {
     /// Runs of bytes that are no intact record: a write that a power cut tore (which was never
     /// acknowledged, and stays here until its sector is reclaimed), or bits that rotted.
     pub damaged_records: usize,
+    /// How many values are damaged, and how many records beside them that were acknowledged can't be read, as far as
+    /// what stands around them shows it: if no later one of their keys followed, those have a value from before.
+    pub changes_lost: usize,
     /// Sectors that are in use and whose header is damaged; their records were found without it.
     pub damaged_headers: usize,
     /// Whether the last change was a batch that a power cut broke off: it is not done.
@@ -117,9 +120,20 @@ fn replay<F: Flash>(
     catalogue: &mut Catalogue,
 ) -> Result<MountReport, FlashError> {
     let mut report = MountReport::default();
-    let mut replay = Replay { log, catalogue, pending: Vec::new(), suspect: None };
+    let mut replay = Replay {
+        log,
+        catalogue,
+        pending: Vec::new(),
+        suspect: None,
+        rotten: Vec::new(),
+        is_damaged: false,
+        alternates: false,
+    };
     for sequence in replay.log.oldest..=replay.log.newest {
         replay.sector(sequence, &mut report)?;
+    }
+    for location in core::mem::take(&mut replay.rotten) {
+        report.changes_lost += usize::from(replay.catalogue.counts(replay.log, location)?);
     }
     report.keys = replay.catalogue.keys();
     report.batch_broken_off = !replay.pending.is_empty();
@@ -135,6 +149,12 @@ struct Replay<'s, F> {
     pending: Vec<Location>,
     /// The last record, if its value is damaged: a write that a power cut tore, or one that was acknowledged.
     suspect: Option<Entry>,
+    /// Records that count although their value is damaged.
+    rotten: Vec<Location>,
+    /// Whether what stands behind the last record is none.
+    is_damaged: bool,
+    /// Whether an odd record was met: those of the first stores are all even.
+    alternates: bool,
 }
 
 impl<F: Flash> Replay<'_, F> {
@@ -145,14 +165,25 @@ impl<F: Flash> Replay<'_, F> {
             report.damaged_headers += 1;
         }
         let mut walk = self.log.walk(sequence)?;
+        let mut runs = 0;
         while let Some(entry) = self.log.next(&mut walk)? {
+            self.is_damaged |= walk.damaged_runs > runs;
+            runs = walk.damaged_runs;
             // A record after a write that a power cut tore took its place in the alternation. If
             // it didn't, the write was acknowledged: its key is lost, and not what it was before.
             if let Some(rotten) = self.suspect.take()
                 && rotten.head.is_odd != entry.head.is_odd
             {
+                self.log.odd = entry.head.is_odd;
+                self.rotten.push(rotten.location);
                 self.record(&rotten)?;
             }
+            // So did the record that isn't read any more.
+            if self.is_damaged && self.alternates && entry.head.is_odd != self.log.odd {
+                report.changes_lost += 1;
+            }
+            self.is_damaged = false;
+            self.alternates |= entry.head.is_odd;
             let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
             self.log.odd = entry.head.is_odd ^ intact;
             if intact {
@@ -163,11 +194,15 @@ impl<F: Flash> Replay<'_, F> {
             match (entry.head.action, entry.head.origin) {
                 (Action::Set(_), _) if !is_sensible(&entry) => {}
                 // A commit comes only after the whole batch was written.
-                (Action::Set(_), Origin::Batched) => self.pending.push(entry.location),
+                (Action::Set(_), Origin::Batched) => {
+                    self.rotten.push(entry.location);
+                    self.pending.push(entry.location);
+                }
                 (Action::Set(_), _) => self.suspect = Some(entry),
                 _ => {}
             }
         }
+        self.is_damaged |= walk.damaged_runs > runs;
         report.damaged_records += walk.damaged_runs;
         self.log.tail = walk.tail();
         Ok(())

@@ -148,6 +148,60 @@ fn a_value_that_rots_never_gives_way_to_an_older_one() {
     assert_eq!(store.get(TREE, "a").unwrap().unwrap().bytes, b"written again");
 }
 
+/// D-6.
+#[test]
+fn lost_change_that_was_acknowledged_is_counted_by_each_mount_and_a_torn_write_is_not() {
+    let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+    for count in 0..12 {
+        store.set(TREE, "count", ValueKind::Text, format!("{count:02}").as_bytes()).unwrap();
+    }
+    for other in ["b", "c"] {
+        store.set(TREE, "other", ValueKind::Text, other.as_bytes()).unwrap();
+    }
+    let whole = store.into_flash();
+    let at = whole.bytes().windows(7).position(|window| window == b"count11").unwrap();
+    // The head, the path, the value: each time something that was acknowledged is lost.
+    for offset in [at - 14, at - 3, at + 2, at + 6] {
+        let mut flash = whole.clone();
+        flash.bytes_mut()[offset] ^= 0x10;
+        for _ in 0..3 {
+            let (store, report) = Store::mount(flash).unwrap();
+            assert_eq!(report.changes_lost, 1, "offset {offset}, record at {at}");
+            flash = store.into_flash();
+        }
+    }
+    let (mut store, report) = Store::mount(whole).unwrap();
+    assert_eq!(report.changes_lost, 0);
+    // A damaged value is told as long as it is the one that counts.
+    store.set(TREE, "count", ValueKind::Text, b"a value to find").unwrap();
+    store.set(TREE, "other", ValueKind::Text, b"d").unwrap();
+    let mut flash = store.into_flash();
+    let at = flash.bytes().windows(15).position(|window| window == b"a value to find").unwrap();
+    flash.bytes_mut()[at] ^= 0x01;
+    let (mut store, report) = Store::mount(flash).unwrap();
+    assert_eq!(report.changes_lost, 1);
+    store.set(TREE, "count", ValueKind::Text, b"13").unwrap();
+    let (_, report) = Store::mount(store.into_flash()).unwrap();
+    assert_eq!(report.changes_lost, 0);
+
+    for operations in 0..40 {
+        let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+        store.flash_mut().cut_power_after(operations, operations);
+        let mut round = 0;
+        while store.set(TREE, "a", ValueKind::Bytes, &[round; 9]).is_ok() {
+            round += 1;
+        }
+        let mut flash = store.into_flash();
+        flash.restore_power();
+        for _ in 0..3 {
+            let (mut store, report) = Store::mount(flash).unwrap();
+            assert_eq!(report.changes_lost, 0, "cut at {operations}");
+            store.set(TREE, "b", ValueKind::Bytes, b"on").unwrap();
+            flash = store.into_flash();
+        }
+    }
+}
+
 #[test]
 fn many_damaged_bytes_never_stop_a_boot_or_what_follows() {
     for seed in 0..300 {

@@ -71,6 +71,7 @@ impl From<SocketAddr> for Address {
 #[cfg(test)]
 mod tests {
     use super::Address;
+    use alloc::string::ToString as _;
     use postcard::from_bytes;
 
     use crate::message::encode;
@@ -84,6 +85,14 @@ mod tests {
         for address in [socket, Address::Mesh([9; 6]), Address::Line(255)] {
             assert_eq!(from_bytes(&encode(&address)), Ok(address));
         }
+    }
+
+    #[test]
+    fn each_kind_of_address_is_shown_by_its_kind() {
+        let socket = Address::Udp(([10, 0, 0, 2], 7272).into());
+        assert_eq!(socket.to_string(), "10.0.0.2:7272");
+        assert_eq!(Address::Mesh([0xA, 2, 0, 0xFF, 5, 6]).to_string(), "mesh:0a0200ff0506");
+        assert_eq!(Address::Line(7).to_string(), "line:7");
     }
 
     #[test]

@@ -123,8 +123,8 @@ impl core::fmt::Display for Refusal {
             Self::Owner => "the device's owner isn't trusted here",
             Self::NameTaken => "the name belongs to a device of another owner",
             Self::Stale => "a newer record is known",
-            Self::Expired => "the record has expired or lasts too long",
-            Self::Full => "the directory is full",
+            Self::Expired => "by its clock the record is over or lasts too long: the clocks of device and hub differ",
+            Self::Full => "the directory is full, or its disk is",
             Self::Revoked => "the device's owner revoked it",
             Self::Quota => {
                 "the directory takes no more devices of this owner, or from this address"

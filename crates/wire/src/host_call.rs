@@ -41,7 +41,7 @@ host_errors! {
     Unreachable = -7, "unreachable";
     /// The deadline passed before there was an answer.
     Deadline = -8, "deadline passed";
-    /// The call may have run or not: its device restarted before it answered.
+    /// The call may have run or not: its device restarted before it answered, or had no session left for the caller.
     Unknown = -9, "outcome unknown";
     /// The device failed: its flash or its random source.
     Device = -10, "device failure";

@@ -117,7 +117,7 @@ reasons! {
     /// latter case the call was executed.
     6 => TooLong, Perhaps, TooLong, "the parameter or the result is too long";
     /// The called device lost its memory, or had to drop the result, before the caller had it.
-    7 => OutcomeUnknown, Perhaps, Unknown, "outcome unknown: the device lost track of the call";
+    7 => OutcomeUnknown, Perhaps, Unknown, "outcome unknown: the device restarted, or had no session left for its caller";
     /// The deadline passed, on either side.
     8 => Deadline, Perhaps, Deadline, "the deadline passed";
     /// The machine failed too often and is stopped until its owner lifts that.

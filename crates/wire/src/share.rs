@@ -83,3 +83,28 @@ impl fmt::Display for ShareError {
 }
 
 impl core::error::Error for ShareError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_and_reservations_are_taken_up_to_their_limits_and_refused_beyond_them() {
+        let most = Share {
+            tier: TIER_MAX,
+            tier_max: TIER_MAX,
+            period_ms: PERIOD_MS_MAX,
+            bandwidth_permille: 1000,
+        };
+        assert_eq!(most.check(), Ok(()));
+        assert_eq!(Share { tier: 1, ..most }.check(), Ok(()));
+        for (tier, tier_max) in [(0, 1), (2, 1), (1, TIER_MAX + 1)] {
+            assert_eq!(Share { tier, tier_max, ..most }.check(), Err(ShareError::Tier));
+        }
+        for (period_ms, bandwidth_permille) in [(0, 1), (1, 0), (PERIOD_MS_MAX + 1, 1), (1, 1001)] {
+            let share = Share { period_ms, bandwidth_permille, ..most };
+            assert_eq!(share.check(), Err(ShareError::Reservation));
+        }
+        assert_eq!(Share { period_ms: 0, bandwidth_permille: 0, ..most }.check(), Ok(()));
+    }
+}

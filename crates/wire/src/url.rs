@@ -4,6 +4,7 @@
 //! asked for.
 
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 use core::str::FromStr;
@@ -213,10 +214,22 @@ pub(crate) fn check_path_and_query(text: &str) -> Result<(), UrlError> {
     if text.len() > URL_BYTES_MAX {
         return Err(UrlError::TooLong);
     }
+    let path = path_of(text);
+    let query = text.get(path.len()..).unwrap_or_default();
+    let (decoded, _) = (decode(path)?, decode(query)?);
+    let mut segments = decoded.split(|octet| b"/\\".contains(octet));
+    let leads_up = segments.any(|segment| matches!(segment, b"." | b".."));
+    if !text.starts_with('/') || leads_up || decoded.iter().any(|octet| octet.is_ascii_control()) {
+        return Err(UrlError::Path);
+    }
+    Ok(())
+}
+
+/// The octets that a path or a query means (RFC 3986 §2.1).
+fn decode(text: &str) -> Result<Vec<u8>, UrlError> {
     let bytes = text.as_bytes();
-    let mut decoded = alloc::vec::Vec::with_capacity(bytes.len());
+    let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
-    let path_bytes = path_of(text).len();
     while let Some(&byte) = bytes.get(at) {
         let hex = |at: usize| bytes.get(at).and_then(|digit| (*digit as char).to_digit(16));
         let octet = match byte {
@@ -232,16 +245,69 @@ pub(crate) fn check_path_and_query(text: &str) -> Result<(), UrlError> {
             _ => return Err(UrlError::Path),
         };
         at += 1;
-        if at <= path_bytes {
-            decoded.push(octet);
+        decoded.push(octet);
+    }
+    Ok(decoded)
+}
+
+/// Whether proxies and servers of all makers read a path alike, also where one decodes it twice, drops what follows a `;`, joins
+/// slashes, or takes other characters for dots and slashes: then it is below each of its own beginnings.
+pub(crate) fn has_one_reading(path: &str) -> bool {
+    let decoded = decode(path).unwrap_or_default();
+    // Octets that are no UTF-8 are overlong forms of dots and slashes to some.
+    let Ok(path) = core::str::from_utf8(&decoded) else { return false };
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last_and_empty = segment.is_empty() && segments.peek().is_none();
+        if !is_last_and_empty && !is_plain_segment(segment) {
+            return false;
         }
     }
-    let mut segments = decoded.split(|octet| b"/\\".contains(octet));
-    let leads_up = segments.any(|segment| matches!(segment, b"." | b".."));
-    if !text.starts_with('/') || leads_up || decoded.iter().any(|octet| octet.is_ascii_control()) {
-        return Err(UrlError::Path);
-    }
-    Ok(())
+    true
+}
+
+/// Whether a segment, decoded, is a name to everybody.
+fn is_plain_segment(segment: &str) -> bool {
+    // What stays behind the first of these is a parameter, a query or a fragment to some, who drop it.
+    let name = segment.split([';', '?', '#']).next().unwrap_or_default();
+    // Some take `+` for a space, and some drop spaces.
+    let bare = name.trim_start_matches(['+', ' ']);
+    let is_hidden = bare.starts_with('.');
+    let behind_dots = bare.trim_start_matches('.').chars().next();
+    let is_named =
+        behind_dots.is_some_and(|first| first.is_ascii_alphanumeric() || "-_".contains(first));
+    // Of `%` some see what it would be decoded once more; a backslash is a slash to some. Windows drops dots and spaces at an end.
+    !bare.is_empty()
+        && !name.starts_with(' ')
+        && !name.ends_with([' ', '.'])
+        && (!is_hidden || (is_named && bare.len() == name.len()))
+        && !segment.contains(['%', '\\'])
+        && segment.chars().all(|character| character.is_ascii() || is_letter(character))
+}
+
+/// Whether a character is a letter of a script in use, and not one that is changed into dots, slashes or the like where text is
+/// brought into another form (Unicode's compatibility forms, code pages of Windows). The ranges are those of letters alone.
+fn is_letter(character: char) -> bool {
+    const LETTERS: [(u32, u32); 16] = [
+        (0xC0, 0xD6),
+        (0xD8, 0xF6),
+        (0xF8, 0x17F),
+        (0x386, 0x386),
+        (0x388, 0x3CE),
+        (0x400, 0x52F),
+        (0x5D0, 0x5EA),
+        (0x620, 0x64A),
+        (0x904, 0x939),
+        (0xE01, 0xE2E),
+        (0x10D0, 0x10FA),
+        (0x1EA0, 0x1EF9),
+        (0x3041, 0x3096),
+        (0x30A1, 0x30FA),
+        (0x4E00, 0x9FFF),
+        (0xAC00, 0xD7A3),
+    ];
+    let code = u32::from(character);
+    LETTERS.iter().any(|(first, last)| (*first..=*last).contains(&code))
 }
 
 impl FromStr for Url {

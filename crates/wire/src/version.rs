@@ -57,3 +57,20 @@ impl fmt::Display for VersionError {
 }
 
 impl core::error::Error for VersionError {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn version_is_three_numbers_in_their_one_form() {
+        for text in ["0.0.0", "1.2.3", "65535.0.10"] {
+            assert_eq!(text.parse::<Version>().map(|version| version.to_string()), Ok(text.into()));
+        }
+        for text in ["", "1", "1.2", "1.2.3.4", "1.2.x", "01.2.3", "+1.2.3", "1.2.65536", "1..2"] {
+            assert_eq!(text.parse::<Version>(), Err(VersionError), "{text}");
+        }
+    }
+}

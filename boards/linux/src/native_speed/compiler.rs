@@ -1,8 +1,10 @@
 //! The compiler: a thread of its own, so that no tenant's module holds up the device.
 //!
 //! Invariants:
-//! - A module whose functions are too long, or which is too long itself, never reaches the compiler:
+//! - A module whose functions are too long or too much effort, or which is that itself, never reaches the compiler:
 //!   the time and memory of the largest that does are measured in docs/benchmarks.md.
+//! - Of the modules that wait, the one that came first and the one that is the least effort have turns: nobody's small
+//!   module waits for all of somebody's large ones.
 //! - A mark on disk names the module that is being compiled. A mark that is found at the start is of
 //!   a module that ended the process: the vm runs it from then on.
 
@@ -15,9 +17,10 @@ use std::thread;
 
 use tenure_kernel::EngineError;
 use tenure_wire::Digest;
-use wasmparser::{Parser, Payload};
+use wasmparser::{Parser, Payload, TypeRef};
 use wasmtime::Module;
 
+use super::cost::{Arity, Effort};
 use super::memory::ELEMENT_BYTES;
 
 /// The longest function that is compiled, in bytes of wasm: the register allocator's time grows
@@ -50,7 +53,16 @@ enum Progress {
 struct Job {
     package: Digest,
     wasm: Vec<u8>,
+    looked_at: LookedAt,
+}
+
+/// The findings of a look at a module before it is compiled.
+#[derive(Clone, Copy, Debug)]
+struct LookedAt {
+    /// Bytes that its tables take when it starts.
     table_bytes: u64,
+    /// The effort that it is to the compiler.
+    effort: u64,
 }
 
 /// The state that the device and the compiler's thread share.
@@ -95,8 +107,8 @@ impl Compiler {
         }
         let progress = match check(wasm) {
             Err(error) => Progress::Done(Err(error)),
-            Ok(table_bytes) => {
-                let job = Job { package: *package, wasm: wasm.to_vec(), table_bytes };
+            Ok(looked_at) => {
+                let job = Job { package: *package, wasm: wasm.to_vec(), looked_at };
                 match self.jobs.send(job) {
                     Ok(()) => Progress::Compiling,
                     // The thread is gone.
@@ -156,16 +168,41 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Checks that a module may be given to the compiler; returns what its tables take, in bytes.
-fn check(wasm: &[u8]) -> Result<u64, EngineError> {
+/// Checks that a module may be given to the compiler.
+fn check(wasm: &[u8]) -> Result<LookedAt, EngineError> {
     if wasm.len() > MODULE_BYTES_MAX {
         return Err(EngineError::TooLong);
     }
-    let mut table_bytes = 0_u64;
+    let (mut table_bytes, mut effort) = (0_u64, Effort::default());
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(|_| EngineError::Module)? {
             Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES_MAX => {
                 return Err(EngineError::TooLong);
+            }
+            Payload::CodeSectionEntry(body) => {
+                effort.add(&body).map_err(|_| EngineError::TooLong)?;
+            }
+            Payload::TypeSection(types) => {
+                for kind in types.into_iter_err_on_gc_types() {
+                    let kind = kind.map_err(|_| EngineError::Module)?;
+                    let (parameters, results) = (kind.params().len(), kind.results().len());
+                    let arity = Arity { parameters: parameters as u64, results: results as u64 };
+                    effort.types.push(arity);
+                }
+            }
+            Payload::ImportSection(imports) => {
+                for import in imports.into_imports() {
+                    let import = import.map_err(|_| EngineError::Module)?;
+                    if let TypeRef::Func(kind) = import.ty {
+                        effort.functions.push(kind);
+                        effort.imported += 1;
+                    }
+                }
+            }
+            Payload::FunctionSection(functions) => {
+                for kind in functions {
+                    effort.functions.push(kind.map_err(|_| EngineError::Module)?);
+                }
             }
             Payload::TableSection(tables) => {
                 for table in tables {
@@ -177,7 +214,8 @@ fn check(wasm: &[u8]) -> Result<u64, EngineError> {
             _ => {}
         }
     }
-    Ok(table_bytes)
+    // A long module is effort, too.
+    Ok(LookedAt { table_bytes, effort: effort.sum().saturating_add(wasm.len() as u64) })
 }
 
 /// The compiler's thread.
@@ -187,7 +225,8 @@ fn work(
     inbox: &Receiver<Job>,
     folder: Option<&Path>,
 ) {
-    for Job { package, wasm, table_bytes } in inbox {
+    let mut waiting = Waiting::default();
+    while let Some(Job { package, wasm, looked_at }) = waiting.next(inbox) {
         {
             let mut shared = lock(shared);
             if shared.ended {
@@ -196,6 +235,7 @@ fn work(
             shared.mark = folder.and_then(|folder| make_mark(folder, &package));
         }
         let module = Module::new(engine, &wasm);
+        let LookedAt { table_bytes, .. } = looked_at;
         let result = module.map(|module| Compiled { module, table_bytes });
         let mut shared = lock(shared);
         if let Some(mark) = shared.mark.take() {
@@ -203,6 +243,28 @@ fn work(
         }
         let progress = Progress::Done(result.map_err(|_| EngineError::Module));
         shared.modules.insert(package.0, progress);
+    }
+}
+
+/// The modules that wait for the compiler, in the order in which they came.
+#[derive(Default)]
+struct Waiting {
+    jobs: Vec<Job>,
+    /// Whether the last one was the one that had come first.
+    was_first: bool,
+}
+
+impl Waiting {
+    /// The next job, waited for if there is none; `None` if none will come.
+    fn next(&mut self, inbox: &Receiver<Job>) -> Option<Job> {
+        if self.jobs.is_empty() {
+            self.jobs.push(inbox.recv().ok()?);
+        }
+        self.jobs.extend(inbox.try_iter());
+        self.was_first = !self.was_first;
+        let least = || (0..self.jobs.len()).min_by_key(|at| self.jobs[*at].looked_at.effort);
+        let at = if self.was_first { 0 } else { least().unwrap_or_default() };
+        Some(self.jobs.remove(at))
     }
 }
 
@@ -235,4 +297,66 @@ fn ended_the_process(folder: Option<&Path>) -> BTreeMap<[u8; 32], Progress> {
     }
     let refused = Progress::Done(Err(EngineError::EndedProcess));
     marks.into_iter().map(|(_, digest, _)| (digest, refused.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: u8, effort: u64) -> Job {
+        let looked_at = LookedAt { table_bytes: 0, effort };
+        Job { package: Digest([name; 32]), wasm: Vec::new(), looked_at }
+    }
+
+    #[test]
+    fn small_module_waits_for_no_queue_of_large_ones_and_none_waits_for_ever() {
+        // B-9: one tenant's 64 modules, and another's that comes last.
+        let (jobs, inbox) = channel();
+        for name in 0..4 {
+            jobs.send(job(name, 1000)).unwrap();
+        }
+        jobs.send(job(9, 10)).unwrap();
+        drop(jobs);
+        let mut waiting = Waiting::default();
+        let order: Vec<u8> =
+            std::iter::from_fn(|| waiting.next(&inbox)).map(|job| job.package.0[0]).collect();
+        assert_eq!(order, [0, 9, 1, 2, 3]);
+    }
+
+    #[test]
+    fn module_of_many_blocks_with_many_variables_never_reaches_the_compiler() {
+        // B-9: variables by loops and by branches, parameters by blocks, results of calls, and what a table of branches brings
+        // along. None of these functions has 16 KiB.
+        let many = |text: &str, times: usize| text.repeat(times);
+        let (values, consts) = (many("i32 ", 900), many("i32.const 0 ", 900));
+        let kind = format!("(type $many (func (result {values})))");
+        let bombs = [
+            format!("(func (local {}) {})", many("i64 ", 2500), many("(loop) ", 2500)),
+            format!(
+                "(func (local {}) {})",
+                many("i64 ", 7000),
+                many("(if (i32.const 0) (then) (else)) ", 100)
+            ),
+            format!("(func (param {values}) {})", many("(block) ", 500)),
+            format!(
+                "{kind} (func $f (type $many) {consts}) (func {} return)",
+                many("call $f ", 7000)
+            ),
+            format!(
+                "{kind} (func (type $many) (block (type $many) {consts} i32.const 0 br_table {}))",
+                many("0 ", 900)
+            ),
+        ];
+        for bomb in bombs {
+            let wasm = wat::parse_str(format!("(module {bomb})")).unwrap();
+            let refused = check(&wasm).map(|_| ());
+            assert_eq!(refused, Err(EngineError::TooLong), "{}", &bomb[..40]);
+        }
+        let modest = format!("(func (local {}) {})", many("i64 ", 200), many("(loop) ", 500));
+        let looked_at = check(&wat::parse_str(format!("(module {modest})")).unwrap()).unwrap();
+        assert!(looked_at.effort > 100_000, "{looked_at:?}");
+        // One such function is nothing much, and sixty are.
+        let sixty = wat::parse_str(format!("(module {})", many(&modest, 60))).unwrap();
+        assert_eq!(check(&sixty).map(|_| ()), Err(EngineError::TooLong));
+    }
 }

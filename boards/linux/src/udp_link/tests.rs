@@ -94,3 +94,15 @@ fn a_busy_port_and_a_strange_address_are_named() {
     let error = UdpLink::bind("192.0.2.1:5000".parse().unwrap()).unwrap_err().to_string();
     assert!(error.contains("192.0.2.1:5000") && error.contains("0.0.0.0"), "{error}");
 }
+
+#[test]
+fn address_that_no_interface_has_yet_can_be_awaited() {
+    // TEST-NET-1 (RFC 5737): no interface has it.
+    let address: SocketAddr = "192.0.2.1:0".parse().unwrap();
+    let refused = UdpLink::bind(address).unwrap_err();
+    assert_eq!(refused.error.kind(), io::ErrorKind::AddrNotAvailable);
+    let (link, is_there) = UdpLink::bind_or_await(address).unwrap();
+    assert!(!is_there && link.address().port() != 0, "{:?}", link.address());
+    let (_, is_there) = UdpLink::bind_or_await("127.0.0.1:0".parse().unwrap()).unwrap();
+    assert!(is_there);
+}

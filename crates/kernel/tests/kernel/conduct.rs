@@ -50,6 +50,20 @@ fn a_crash_loop_ends_in_a_ban_and_the_kernel_idles() {
 }
 
 #[test]
+fn machine_that_backs_off_is_pardoned_and_runs_at_once() {
+    let mut device = Device::new();
+    device.install("a", QUIET);
+    let a = id_of(&key(b'a'));
+    let _ = device.deliver(a, "trap", None);
+    device.settle(10);
+    assert_eq!(repute(&device, "a"), (State::BackedOff, Repute::Good, 1));
+    device.kernel.pardon(device.now, &name("a")).unwrap();
+    assert_eq!(repute(&device, "a"), (State::Idle, Repute::Good, 0));
+    assert!(device.logged("its back-off was ended by its owner"), "{:?}", device.log);
+    assert_eq!(text(device.call(a, "serve", None)), "1", "without any time that passed");
+}
+
+#[test]
 fn a_ban_outlasts_restarts_and_is_lifted_by_the_owner_or_an_update() {
     let mut device = Device::new();
     device.install("a", CRASHER);

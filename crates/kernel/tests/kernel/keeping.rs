@@ -1,8 +1,9 @@
 use tenure_kernel::{InstallError, KERNEL_TREE, unreadable};
 use tenure_store::ValueKind;
 use tenure_wire::Budget;
+use tenure_wire::host_call::HostError;
 
-use crate::world::{Device, name, text};
+use crate::world::{Device, digit, name, text};
 
 const NOTEBOOK: &str = r#"(data (i32.const 0) "M.N")
     (func (export "write") (local $length i32)
@@ -14,7 +15,10 @@ const NOTEBOOK: &str = r#"(data (i32.const 0) "M.N")
       (local.set $length
         (call $tree_get (i32.const 0) (i32.const 3) (i32.const 4096) (i32.const 1024)))
       (if (i32.ge_s (local.get $length) (i32.const 0))
-        (then (drop (call $reply (i32.const 4096) (local.get $length))))))"#;
+        (then (drop (call $reply (i32.const 4096) (local.get $length))))))
+    (func (export "status")
+      (call $reply_digit (i32.sub (i32.const 0)
+        (call $tree_get (i32.const 0) (i32.const 3) (i32.const 4096) (i32.const 1024)))))"#;
 
 #[test]
 fn what_a_machine_stored_is_there_after_a_loss_of_power() {
@@ -143,4 +147,23 @@ fn slot_of_an_unreadable_machine_is_cleared_by_its_owner_alone_and_then_free() {
     assert_eq!(device.kernel.store().keys(tenure_store::TreeId(1)), 0);
     device.install("third", NOTEBOOK);
     assert!(device.kernel.store().exists(KERNEL_TREE, "machines.0").unwrap());
+}
+
+/// D-10.
+#[test]
+fn damaged_value_is_told_as_one_to_the_owner_and_to_its_machine_and_hides_no_other() {
+    let mut device = Device::new();
+    let notebook = device.install("notebook", NOTEBOOK);
+    device.call(notebook, "write", Some(b"a value to find")).unwrap();
+    let bytes = device.kernel.store().flash_mut().bytes_mut();
+    let at = bytes.windows(15).position(|window| window == b"a value to find").unwrap();
+    bytes[at] ^= 1;
+    let look = device.kernel.look(&name("notebook"), "M.N").unwrap();
+    assert_eq!((look.value, look.is_damaged), (None, true));
+    assert_eq!(device.kernel.look(&name("notebook"), "").unwrap().children, ["M", "born"]);
+    assert!(!device.kernel.look(&name("notebook"), "M").unwrap().is_damaged);
+    // 10, the device's failure, as a character.
+    assert_eq!(text(device.call(notebook, "status", None)), digit(HostError::Device));
+    device.call(notebook, "write", Some(b"again")).unwrap();
+    assert_eq!(text(device.call(notebook, "read", None)), "again");
 }

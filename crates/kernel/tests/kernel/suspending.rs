@@ -206,6 +206,26 @@ fn a_back_off_goes_on_in_the_sleep() {
 }
 
 #[test]
+fn faults_in_a_row_are_counted_over_the_sleep_and_the_back_off_goes_on_doubling() {
+    let mut device = Device::new();
+    device.install("trap", r#"(func (export "entry") unreachable)"#);
+    let faults = |device: &Device| device.kernel.machines().next().unwrap().faults;
+    device.settle(100);
+    assert_eq!(faults(&device), 1);
+    let mut device = device.sleep(Duration::from_secs(1), &[]);
+    assert_eq!(faults(&device), 1, "it was asleep, and isn't forgiven");
+    device.settle(100);
+    assert_eq!(faults(&device), 2);
+    // The second back-off is two seconds, and goes on in the next sleep.
+    let mut device = device.sleep(Duration::from_millis(1_999), &[]);
+    device.settle(100);
+    assert_eq!(faults(&device), 2);
+    device.pass(Duration::from_millis(1));
+    device.settle(100);
+    assert_eq!(faults(&device), 3);
+}
+
+#[test]
 fn what_is_no_sleeping_kernel_is_refused_and_all_machines_start_afresh() {
     let mut device = Device::new();
     device.install("diver", DIVER);

@@ -327,6 +327,25 @@ fn a_schedule_of_a_package_counts_once_the_time_is_known_and_each_day() {
 }
 
 #[test]
+fn time_of_day_that_is_heard_while_a_machine_keeps_the_device_busy_has_timers_looked_at_again() {
+    let mut device = with_timer(When::At("06:30".parse().unwrap()));
+    device.install("ticking", BROUGHT);
+    device.settle(100);
+    device.package_timers.clear();
+    device.install("spinner", r#"(func (export "entry") (loop (br 0)))"#);
+    for _ in 0..4 {
+        assert_eq!(device.step(), Ran::Slice);
+    }
+    let nearly = 20_000 * 86_400 + 6 * 3_600 + 1_790;
+    device.booted_unix_s = Some(nearly - device.now.as_micros() / 1_000_000);
+    for _ in 0..20 {
+        device.pass(Duration::from_secs(1));
+        assert_eq!(device.step(), Ran::Slice, "it is never idle");
+    }
+    assert_eq!(ticks(&device), 1);
+}
+
+#[test]
 fn a_schedule_that_a_machine_sets_counts_as_one_of_its_package_does() {
     const DAY: u64 = 86_400;
     let (mut device, ticking) = device();

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tenure_hal::Flash;
-use tenure_store::ValueKind;
+use tenure_store::{ReadError, ValueKind};
 use tenure_wire::control::{
     Answer, Caller, ControlError, DeviceStatus, Enrol, Function, Functions, Hello, Join,
     ListMachines, MachineList, MachineStatus, MeshStatus, Service, TellTime, TreeNode, TreeQuery,
@@ -134,6 +134,9 @@ impl<F: Flash> Leaf<F> {
             revocations: 0,
             succession: 0,
             wear: None,
+            changes_lost: self.changes_lost,
+            machines_unreadable: 0,
+            machines_max: 0,
         }
     }
 
@@ -183,10 +186,13 @@ impl<F: Flash> Leaf<F> {
     fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
         let offered = self.services.iter().find(|offered| offered.name == query.machine);
         let tree = offered.ok_or_else(|| ControlError::NoSuchMachine(query.machine.clone()))?.tree;
-        let failed = |error: tenure_store::ReadError| ControlError::Refused(error.to_string());
-        let value = match query.path.as_str() {
-            "" => None,
-            path => self.store.get(tree, path).map_err(failed)?,
+        let failed = |error: ReadError| ControlError::Refused(error.to_string());
+        let (value, is_damaged) = match query.path.as_str() {
+            "" => (None, false),
+            path => match self.store.get(tree, path) {
+                Err(ReadError::Corrupt | ReadError::Unsealable) => (None, true),
+                value => (value.map_err(failed)?, false),
+            },
         };
         let value = value.map(|value| match (value.kind, value.bytes) {
             (ValueKind::Text, bytes) => {
@@ -197,6 +203,6 @@ impl<F: Flash> Leaf<F> {
         let children = self.store.children(tree, &query.path).map_err(failed)?;
         let total = children.len() as u32;
         let page = children.into_iter().skip(query.skip as usize).take(CHILDREN_MAX);
-        Ok(TreeNode { value, children: page.collect(), total })
+        Ok(TreeNode { value, children: page.collect(), total, is_damaged })
     }
 }

@@ -18,7 +18,7 @@ fn page(bytes: usize) -> Option<LogPage> {
         unix_s: None,
         boot: 1,
     };
-    Some(LogPage { lines: vec![line], next: 8, lost: 0, more: false })
+    Some(LogPage { lines: vec![line], next: 8, lost: 0, more: false, boot: 1 })
 }
 
 fn answered(log: &mut LiveLog, now: Instant, from: Option<u64>) {

@@ -411,6 +411,9 @@ impl<F: Flash> Served<'_, '_, F> {
             revocations: ownership.revoked.number,
             succession: ownership.kept.as_ref().map_or(0, |kept| kept.number),
             wear: Some(wear),
+            changes_lost: node.mount_report.changes_lost as u32,
+            machines_unreadable: unreadable(kernel).count() as u32,
+            machines_max: config.kernel.machines_max as u32,
         }
     }
 
@@ -483,7 +486,7 @@ impl<F: Flash> Served<'_, '_, F> {
             room = room.saturating_sub(child.len() + 2);
             fits
         });
-        Ok(TreeNode { value, children: children.collect(), total })
+        Ok(TreeNode { value, children: children.collect(), total, is_damaged: look.is_damaged })
     }
 
     /// The device's statement about itself, signed; `None` if it isn't enrolled.

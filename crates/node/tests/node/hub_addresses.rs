@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::Seed;
 use tenure_hal::simulated::socket_at;
-use tenure_node::Hub;
+use tenure_node::{Config, Hub, Input};
 use tenure_wire::Address;
 use tenure_wire::control::{Function, HubStatus, HubTrust};
 
@@ -18,10 +18,15 @@ const WITHOUT_MAX: Duration = Duration::from_secs(10);
 /// A device, and its hub in two places.
 fn world() -> (World, [usize; 2]) {
     let at = |number| Address::Udp(socket_at(number));
-    let mut world = World::new(|config| {
+    world_with(|config| {
         config.hub = Some(Hub { address: at(2), key: None });
         config.hub_also_at = vec![at(3)];
-    });
+    })
+}
+
+/// The same with other settings.
+fn world_with(configure: impl FnOnce(&mut Config)) -> (World, [usize; 2]) {
+    let mut world = World::new(configure);
     let hubs = [(); 2].map(|()| world.add(Seed::from_bytes(&[200; 32]).device_secret()));
     (world, hubs)
 }
@@ -108,4 +113,66 @@ fn hub_that_is_gone_everywhere_is_found_again_where_it_comes_back() {
     world.move_to(second, &socket_at(3).to_string());
     // A round waits five sixths of a record's life, and asks both for four seconds each.
     registered(&mut world, &[second], Duration::from_secs(60));
+}
+
+/// Tells the device that its hub's name is found at the addresses of these numbers.
+fn find_at(world: &mut World, numbers: &[u32]) {
+    let addresses = numbers.iter().map(|number| Address::Udp(socket_at(*number))).collect();
+    world.take(Input::HubFound { addresses, key: None });
+}
+
+#[test]
+fn hub_whose_name_moved_is_found_again_where_the_name_leads_now() {
+    let (mut world, [first, second]) = world_with(|config| {
+        config.hub = Some(Hub { address: Address::Udp(socket_at(2)), key: None });
+    });
+    registered(&mut world, &[first], WITHOUT_MAX);
+    world.pass_with_hub(first, NOW_S, Duration::from_secs(30));
+    find_at(&mut world, &[3]);
+    world.pass_with_hub(first, NOW_S, Duration::from_secs(60));
+    let at = |world: &mut World| status(world).address;
+    assert_eq!(at(&mut world), Address::Udp(socket_at(2)), "a hub that answers isn't left");
+    lose(&mut world, first);
+    assert_eq!(registered(&mut world, &[second], WITHOUT_MAX), second);
+    // What was left isn't gone back to once the name no longer leads there.
+    find_at(&mut world, &[3]);
+    lose(&mut world, second);
+    world.move_to(first, &socket_at(2).to_string());
+    world.pass(Duration::from_secs(300));
+    assert_eq!(at(&mut world), Address::Udp(socket_at(3)));
+}
+
+#[test]
+fn hub_that_was_silent_for_long_is_tried_at_once_where_its_name_leads_now() {
+    let (mut world, [first, second]) = world_with(|config| {
+        config.hub = Some(Hub { address: Address::Udp(socket_at(2)), key: None });
+    });
+    lose(&mut world, first);
+    world.pass(Duration::from_secs(300));
+    assert_eq!(world.serve_as_hub(second, NOW_S), 0);
+    find_at(&mut world, &[3]);
+    registered(&mut world, &[second], WITHOUT_MAX);
+}
+
+#[test]
+fn device_that_starts_before_names_can_be_looked_up_registers_once_its_hub_is_found() {
+    let (mut world, [first, _]) = world_with(|config| config.hub = None);
+    world.pass(Duration::from_secs(60));
+    find_at(&mut world, &[]);
+    assert_eq!(ask::<Option<HubStatus>>(&mut world, Function::hub.name(), &()).unwrap(), None);
+    find_at(&mut world, &[2]);
+    registered(&mut world, &[first], WITHOUT_MAX);
+}
+
+#[test]
+fn hub_that_is_found_by_name_is_believed_by_the_key_that_is_pinned_alone() {
+    let (mut world, [first, second]) = world_with(|config| config.hub = None);
+    let key = Some(world.strangers[second].key);
+    world.take(Input::HubFound { addresses: vec![Address::Udp(socket_at(4))], key });
+    let other = world.stranger();
+    world.pass(Duration::from_secs(60));
+    assert_eq!((world.serve_as_hub(other, NOW_S), world.serve_as_hub(first, NOW_S)), (0, 0));
+    assert_eq!(status(&mut world).key, key);
+    find_at(&mut world, &[3]);
+    registered(&mut world, &[second], WITHOUT_MAX);
 }

@@ -7,7 +7,7 @@ use tenure_hal::Instant;
 use tenure_hal::simulated::Sequence;
 use tenure_package::{Journal, JournalPlace, JournalQuery, JournalRequest, SealedPiece};
 use tenure_wire::PublicKey;
-use tenure_wire::control::{Answer, Function, JournalKeep, decode_answer};
+use tenure_wire::control::{Answer, Function, JournalKeep, LogPage, LogQuery, decode_answer};
 
 use crate::leases::{Lease, anybody};
 use crate::snapshots::ask;
@@ -21,9 +21,23 @@ const RING_BYTES: u32 = 8 * 1024;
 fn world() -> (World, PublicKey) {
     let mut world = World::new(|_| {});
     let key = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
-    let keep = JournalKeep { machine: "keeper".parse().unwrap(), bytes: RING_BYTES };
-    ask::<()>(&mut world, Function::journal_keep.name(), &keep).unwrap();
+    // One that hasn't begun may fill its memory, for which so small a ring is refused.
+    use_it(&mut world, &key, 1);
+    keep(&mut world, RING_BYTES).unwrap();
     (world, key)
+}
+
+/// Has the machine keep a journal of so many bytes.
+fn keep(world: &mut World, bytes: u32) -> Answer<()> {
+    let keep = JournalKeep { machine: "keeper".parse().unwrap(), bytes };
+    ask::<()>(world, Function::journal_keep.name(), &keep)
+}
+
+/// The number of bytes that a refusal says are needed.
+fn needed(refused: Answer<()>) -> u32 {
+    let text = refused.unwrap_err().to_string();
+    let (_, rest) = text.split_once("needs at least ").unwrap_or_else(|| panic!("{text}"));
+    rest.split(' ').next().unwrap().parse().unwrap()
 }
 
 /// Has the machine asked a few times, so that its pages grow.
@@ -128,4 +142,48 @@ fn journal_is_fetched_whole_after_a_power_cut_at_any_write() {
             return;
         }
     }
+}
+
+#[test]
+fn ring_that_can_not_hold_a_machines_journal_is_refused_with_the_bytes_that_can() {
+    let mut world = World::new(|_| {});
+    let key = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
+    assert!(needed(keep(&mut world, 65_536)) > 2 * 65_536, "it may fill its memory yet");
+    use_it(&mut world, &key, 1);
+    let bytes = needed(keep(&mut world, 1024));
+    assert_eq!(needed(keep(&mut world, bytes - 1)), bytes);
+    assert!(fetch(&mut world).is_err(), "what was refused isn't kept");
+    keep(&mut world, bytes).unwrap();
+    use_it(&mut world, &key, 3);
+    check(&fetch(&mut world).unwrap());
+    // A ring in force stays as it is when another is refused.
+    assert!(needed(keep(&mut world, 1)) > 1);
+    use_it(&mut world, &key, 3);
+    check(&fetch(&mut world).unwrap());
+}
+
+/// Fills its memory when it is called, beyond what its journal had room for.
+const GROWER: &str = r#"(module
+    (memory 1)
+    (func (export "kept"))
+    (func (export "fill") (memory.fill (i32.const 64) (i32.const 7) (i32.const 60000))))"#;
+
+#[test]
+fn owner_is_told_in_the_machines_log_once_it_outgrows_its_journal() {
+    let mut world = World::new(|_| {});
+    let key = world.install_lease(Lease::of("keeper", GROWER, anybody()));
+    use_it(&mut world, &key, 1);
+    keep(&mut world, RING_BYTES).unwrap();
+    let _ = world.call(0, &key, "fill", None);
+    // Its ring is full before long, and would begin with the state as it is now.
+    for _ in 0..12 {
+        use_it(&mut world, &key, 10);
+    }
+    // The pages from before are there still.
+    check(&fetch(&mut world).unwrap());
+    let query = LogQuery { machine: Some("keeper".parse().unwrap()), from: 0, level: None };
+    let page: LogPage = ask(&mut world, Function::log.name(), &query).unwrap();
+    let told =
+        page.lines.iter().filter(|line| line.message.contains("no journal: its journal needs"));
+    assert_eq!(told.count(), 1, "{:?}", page.lines);
 }

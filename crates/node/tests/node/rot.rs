@@ -1,12 +1,16 @@
 //! Bits that rot in a device's store: it stays itself or says that it can't, and no machine takes another's place.
 
+use std::time::Duration;
+
 use tenure_hal::Instant;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_kernel::KERNEL_TREE;
 use tenure_node::{BootError, Config, Moment, Node, Parts};
 use tenure_store::{TreeId, ValueKind};
 use tenure_wire::VerifyingKey;
-use tenure_wire::control::{Answer, ControlError, Function, MachineList, Remove, decode_answer};
+use tenure_wire::control::{
+    Answer, ControlError, DeviceStatus, Function, MachineList, Remove, decode_answer,
+};
 
 use crate::world::World;
 
@@ -91,4 +95,33 @@ fn machine_whose_record_cant_be_read_is_listed_and_keeps_its_slot_until_it_is_re
     assert_eq!(remove(&mut world, "unreadable-0", true), Ok(()));
     let names: Vec<String> = list(&mut world).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["second", "third"]);
+}
+
+/// D-6: what was acknowledged and can't be read is told by the status and, as a fault is, to the hub.
+#[test]
+fn lost_change_is_told_by_the_status_and_as_a_fault_of_the_device() {
+    let mut world = World::new(|_| {});
+    let lost = |world: &mut World| {
+        let device = world.node.device_machine();
+        // A session with the device of before its restart ends with the first question.
+        let mut ask = || world.call(0, &device, Function::status.name(), Some(&[])).ok().flatten();
+        let status = (0..5).find_map(|_| ask()).unwrap();
+        decode_answer::<DeviceStatus>(&status).unwrap().changes_lost
+    };
+    for _ in 0..4 {
+        world = world.off_for(Duration::from_secs(1));
+    }
+    assert_eq!(lost(&mut world), 0);
+    assert_eq!(world.logged("damaged flash"), 0);
+    // More than one bit, so that it can't be mended.
+    world = world.with_store_bytes(|store| {
+        let mut boots = store.windows(5).enumerate().filter(|(_, path)| *path == b"boots");
+        let (at, _) = boots.nth(1).unwrap();
+        store[at - 14..at - 8].fill(0);
+    });
+    assert_eq!(lost(&mut world), 1);
+    assert_eq!(
+        world.logged("damaged flash: acknowledged changes that can't be read any more: 1"),
+        1
+    );
 }

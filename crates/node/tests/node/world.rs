@@ -338,6 +338,7 @@ impl World {
         fuse.set(None);
         parts.store.flash.restore_power();
         parts.code.flash.restore_power();
+        parts.staging.flash.restore_power();
         let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
@@ -347,6 +348,16 @@ impl World {
     pub(crate) fn off(self) -> (Config, [RamFlash; 3]) {
         let Parts { store, code, staging } = self.node.into_parts();
         (self.config, [store.flash, code.flash, staging.flash])
+    }
+
+    /// Turns the device off, changes the bytes of its store, and turns it on again.
+    pub(crate) fn with_store_bytes(mut self, change: impl FnOnce(&mut [u8])) -> Self {
+        let Self { node, .. } = self;
+        let mut parts = node.into_parts();
+        change(parts.store.flash.bytes_mut());
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        let node = Node::boot(self.config.clone(), parts, &mut moment).unwrap();
+        Self { node, ..self }
     }
 
     /// Turns the device off, changes what its store holds, and turns it on again.
@@ -455,6 +466,13 @@ impl World {
         value: Option<Vec<u8>>,
     ) {
         self.strangers[stranger].endpoint.reply(self.now, handle, Ok(value));
+    }
+
+    /// Hands the device something in.
+    #[cfg(feature = "hub-addresses")]
+    pub(crate) fn take(&mut self, input: Input<'_>) {
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        self.node.take(&mut moment, input);
     }
 
     /// Lets time pass at once, and then does what is due.

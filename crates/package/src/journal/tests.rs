@@ -85,6 +85,25 @@ fn journal_that_is_cut_reordered_altered_or_anothers_is_refused_by_name() {
 }
 
 #[test]
+fn journal_whose_first_pages_were_fetched_before_goes_on_and_its_very_first_page_has_nothing_before_it()
+ {
+    let device = key(3);
+    let later = |number: u64, previous: Digest| {
+        let mut journal = journal(&device, vec![page(number), page(number + 1)]);
+        journal.previous = previous;
+        let head = journal.heads().last().copied().unwrap();
+        let signed = JournalHead { machine: journal.machine, pages: number + 2, head };
+        journal.head = signed.sign(&device).unwrap();
+        journal
+    };
+    let goes_on = later(5, Digest([6; 32]));
+    assert_eq!(Journal::parse(&goes_on.to_bytes().unwrap()), Ok(goes_on));
+    assert_eq!(refused(&later(0, Digest([6; 32]))), JournalError::Chain);
+    // What began anew behind pages that are gone is no journal's beginning either.
+    assert_eq!(Journal::parse(&later(0, NO_PAGES).to_bytes().unwrap()).map(drop), Ok(()));
+}
+
+#[test]
 fn each_byte_of_a_journal_counts() {
     let bytes = journal(&key(3), vec![page(0), page(1)]).to_bytes().unwrap();
     for at in 0..bytes.len() {

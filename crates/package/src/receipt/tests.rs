@@ -18,7 +18,7 @@ fn receipt(number: u64, previous: Digest) -> Receipt {
         previous,
         began_unix_s: Some(1_800_000_000),
         ended_unix_s: None,
-        counted_ms: 3_600_000,
+        counted_ms: 3_600_000 + number,
         usage: Usage { fuel: 10 + number, memory_bytes_peak: 100 - number, ..Usage::default() },
     }
 }
@@ -41,6 +41,8 @@ fn a_chain_is_checked_link_by_link_and_summed_up() {
     checked.follow(&third).unwrap();
     assert_eq!((checked.total.fuel, checked.total.memory_bytes_peak), (33, 100));
     assert_eq!((checked.length, checked.device()), (3, key(3).verifying_key()));
+    // Three periods of different lengths.
+    assert_eq!(checked.counted_ms, 3 * 3_600_000 + 1 + 2);
 }
 
 #[test]

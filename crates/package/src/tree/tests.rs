@@ -32,6 +32,7 @@ fn bad_entries_are_refused() {
     assert_eq!(check(&[("b", 0, b""), ("a", 0, b"")]), Some(TreeError::Order));
     assert_eq!(check(&[("a", 0, b""), ("a", 0, b"")]), Some(TreeError::Order));
     assert_eq!(check(&[("a", 2, b"")]), Some(TreeError::Kind));
+    assert_eq!(check(&[("a", 0, &[0; 2048])]), None);
     assert_eq!(check(&[("a", 0, &[0; 2049])]), Some(TreeError::Value));
     assert_eq!(check(&[("a", 1, b"\xff")]), Some(TreeError::Text));
     let whole = bytes(&[("a.b", 1, b"value")]);

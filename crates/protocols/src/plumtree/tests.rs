@@ -86,6 +86,7 @@ fn strangers_and_liars_fill_no_more_than_there_is_room_for() {
     let mut network = network(2, 0);
     network.run(Duration::from_secs(30));
     let config = Config::default();
+    let mut most = 0;
     for number in 0..1_000_u32 {
         let mut bytes = Vec::new();
         encode(&Word::Have { name: Name { source: id(77), number } }, &mut bytes);
@@ -94,12 +95,37 @@ fn strangers_and_liars_fill_no_more_than_there_is_room_for() {
         network.run(Duration::from_millis(5));
         while network.stack_mut(0).host_event().is_some() {}
         let told = network.stacks()[1].protocol::<Plumtree>().unwrap();
-        assert!(told.missing.len() <= config.named_max);
+        most = most.max(told.missing.len());
     }
+    assert_eq!(most, config.named_max, "a member is heard, and no further");
     network.run(Duration::from_secs(60));
     let told = network.stacks()[1].protocol::<Plumtree>().unwrap();
     assert!(told.missing.is_empty() && told.kept.len() <= config.kept);
     publish(&mut network, 1, b"well");
     network.run(Duration::from_secs(10));
     assert_eq!(got(&mut network, 0..1), (1, 1));
+}
+
+#[test]
+fn who_is_no_member_names_bodies_to_nobody() {
+    let mut network = network(30, 0);
+    network.run(Duration::from_secs(120));
+    let tree = |network: &Network| {
+        let tree = network.stacks()[1].protocol::<Plumtree>().unwrap();
+        let members: Vec<_> = tree.members.iter().map(|member| member.node).collect();
+        (members, tree.missing.len())
+    };
+    let (members, missing) = tree(&network);
+    assert!(members.len() > 1 && missing == 0);
+    let stranger = (2..30).find(|index| !members.contains(&id(*index))).unwrap();
+    let mut bytes = Vec::new();
+    encode(&Word::Have { name: Name { source: id(77), number: 1 } }, &mut bytes);
+    let request = SendDatagram { to: id(1), port: Port::TREE };
+    network.stack_mut(stranger).request(&request, &bytes);
+    network.run(Duration::from_millis(500));
+    assert_eq!(tree(&network), (members.clone(), 0));
+    let member = (0..30).find(|index| members.contains(&id(*index))).unwrap();
+    network.stack_mut(member).request(&request, &bytes);
+    network.run(Duration::from_millis(500));
+    assert_eq!(tree(&network), (members, 1));
 }

@@ -133,6 +133,16 @@ impl Grants {
         self.settle(used, Right::Reach, visit)
     }
 
+    /// Whether the machine may publish to `topic`, without that being counted.
+    pub fn has_topic(&self, topic: &Topic) -> bool {
+        self.publish.iter().any(|held| held.pattern.matches(topic))
+    }
+
+    /// Whether the machine may use the peripheral of that name, without that being counted.
+    pub fn has_peripheral(&self, name: &str) -> bool {
+        self.peripherals.iter().any(|held| held.pattern.as_str() == name)
+    }
+
     /// The requests that the machine may send to servers outside.
     pub fn reached(&self) -> impl Iterator<Item = &ReachPattern> {
         self.reach.iter().map(|held| &held.pattern)

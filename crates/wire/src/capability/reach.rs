@@ -6,7 +6,9 @@ use core::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::serialized_as_text::serialized_as_text;
-use crate::url::{URL_BYTES_MAX, Url, UrlError, check_path_and_query, split_origin};
+use crate::url::{
+    Origin, URL_BYTES_MAX, Url, UrlError, check_path_and_query, has_one_reading, split_origin,
+};
 
 /// The longest name of a method, in bytes.
 const METHOD_BYTES_MAX: usize = 16;
@@ -16,7 +18,7 @@ const METHOD_BYTES_MAX: usize = 16;
 /// | text | requests |
 /// |---|---|
 /// | `https://api.example.com/v1/items` | any method, that path, with any query |
-/// | `https://api.example.com/v1/*` | any method, all paths that begin so |
+/// | `https://api.example.com/v1/*` | any method, all paths that begin so and that have one reading |
 /// | `GET https://api.example.com/*` | that method alone |
 /// | `http://192.0.2.1:8080/*` | without TLS, at an address and a port |
 ///
@@ -81,11 +83,23 @@ impl fmt::Display for Visit<'_> {
 }
 
 impl ReachPattern {
-    /// Whether `visit` is one of them.
+    /// Whether `visit` is one of them, however the server and what stands before it read its path.
     pub fn matches(&self, visit: &Visit<'_>) -> bool {
         let (method, place) = self.parts();
-        let asked = alloc::format!("{}{}", visit.url.origin(), visit.url.path());
-        method.is_none_or(|method| method == visit.method.as_str()) && is_within(&asked, place)
+        let (origin, path) = (visit.url.origin().to_string(), visit.url.path());
+        let asked = alloc::format!("{origin}{path}");
+        if method.is_some_and(|method| method != visit.method.as_str()) || !is_within(&asked, place)
+        {
+            return false;
+        }
+        // A whole server is no bound that another reading would leave.
+        is_all_of(place, &origin) || has_one_reading(path)
+    }
+
+    /// Whether these are all requests to a server, by any method.
+    pub fn is_all_of(&self, origin: &Origin) -> bool {
+        let (method, place) = self.parts();
+        method.is_none() && is_all_of(place, &origin.to_string())
     }
 
     /// Whether all that `other` matches are surely among them.
@@ -101,6 +115,11 @@ impl ReachPattern {
             None => (None, &self.0),
         }
     }
+}
+
+/// Whether `place` has all paths of the server.
+fn is_all_of(place: &str, origin: &str) -> bool {
+    place.strip_prefix(origin) == Some("/*")
 }
 
 /// Whether `asked`, a place or all that begin so, lies within `place`, which has its `/` behind the host.
@@ -125,6 +144,11 @@ impl FromStr for ReachPattern {
             return Err(ReachError::Path);
         }
         check_path_and_query(path).map_err(ReachError::Url)?;
+        // With what may stand in place of the star.
+        let within = if star.is_empty() { "" } else { "x" };
+        if !has_one_reading(&alloc::format!("{path}{within}")) {
+            return Err(ReachError::Readings);
+        }
         Ok(Self(match method {
             Some(method) => alloc::format!("{method} {origin}{path}{star}"),
             None => alloc::format!("{origin}{path}{star}"),
@@ -171,6 +195,8 @@ pub enum ReachError {
     Method,
     /// The URL is none.
     Url(UrlError),
+    /// Proxies and servers read its path in more than one way.
+    Readings,
     /// There is no path, or it has a `*` that isn't its end, or a query.
     Path,
 }
@@ -180,6 +206,9 @@ impl fmt::Display for ReachError {
         match self {
             Self::Method => f.write_str("a method is a word in capitals, as GET, POST, PUT, PATCH or DELETE"),
             Self::Url(error) => error.fmt(f),
+            Self::Readings => f.write_str(
+                "a path under a grant has one reading: no `//`, no %25 and no %5C, no name that begins or ends with dots or spaces, of other alphabets letters alone",
+            ),
             Self::Path => f.write_str(
                 "servers are named URL, or METHOD URL, whose path may end with *: https://api.example.com/v1/*",
             ),

@@ -159,6 +159,9 @@ fn right_to_a_server_is_written_in_one_form() {
         "https://api.example.com/x?y=*",
         "https://api.example.com/../*",
         "https://api.example.com/%2e%2e/*",
+        "https://api.example.com/a//b",
+        "https://api.example.com/..;/*",
+        "https://api.example.com/%252e/*",
         "https://user@api.example.com/*",
         "get https://api.example.com/*",
         "CONNECT https://api.example.com/*",
@@ -214,6 +217,33 @@ fn right_to_a_server_covers_no_request_that_another_does_not_match() {
     assert!(reach(patterns[0]).covers(&reach(patterns[5])));
     assert!(!reach(patterns[1]).covers(&reach(patterns[2])), "what begins with /v1/ is not /v1");
     assert!(!reach(patterns[4]).covers(&reach(patterns[0])), "any method is more than one");
+}
+
+// C3-3
+#[test]
+fn path_with_several_readings_is_within_a_right_to_the_whole_server_alone() {
+    let (trick, method) =
+        ("https://a.example/v1/..;/admin".parse().unwrap(), "GET".parse().unwrap());
+    let visit = Visit { method: &method, url: &trick };
+    for (pattern, matches) in [
+        ("https://a.example/*", true),
+        ("GET https://a.example/*", true),
+        ("https://a.example/v1/*", false),
+        ("https://a.example/v*", false),
+        ("GET https://a.example/v1/*", false),
+    ] {
+        assert_eq!(reach(pattern).matches(&visit), matches, "{pattern}");
+    }
+    // One that was signed once is no exception.
+    let exact = ReachPattern::try_from("https://a.example/v1/..;/admin".to_string()).unwrap();
+    assert!(!exact.matches(&visit));
+    let origin = "https://a.example".parse().unwrap();
+    assert!(reach("https://a.example/*").is_all_of(&origin));
+    for pattern in ["GET https://a.example/*", "https://a.example/v1/*", "https://a.example:8443/*"]
+    {
+        assert!(!reach(pattern).is_all_of(&origin), "{pattern}");
+    }
+    assert_eq!(reach("https://a.example/v1.*").to_string(), "https://a.example/v1.*");
 }
 
 #[test]

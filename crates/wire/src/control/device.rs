@@ -60,6 +60,16 @@ pub struct DeviceStatus {
     /// How far the flash below its store is worn; `None` where there is no store, or an older version doesn't say.
     #[serde(default, with = "growing::option")]
     pub wear: Option<FlashWear>,
+    /// How many changes that were acknowledged can't be read any more, as its store found when it booted: damaged values,
+    /// and records that are lost with their keys.
+    #[serde(default)]
+    pub changes_lost: u32,
+    /// How many machines' records in its store can't be read; their slots are kept for them.
+    #[serde(default)]
+    pub machines_unreadable: u32,
+    /// How many machines it takes, those in its trash among them; 0 where it takes none, or an older version doesn't say.
+    #[serde(default)]
+    pub machines_max: u32,
 }
 
 /// How far the flash below a store is worn. Its sectors wear evenly: the store takes them in turn.

@@ -173,16 +173,17 @@ fn messages_of_version_1_are_these_bytes() {
         level: "info".into(),
         message: "hi".into(),
     };
-    let page = LogPage { lines: [line].into(), next: 6, lost: 0, more: false };
+    let page = LogPage { lines: [line].into(), next: 6, lost: 0, more: false, boot: 3 };
     let frozen =
-        [&[1, 15, 5, 6, 2][..], b"ab", &[4], b"info", &[2], b"hi", &[0, 1, 6, 0, 0]].concat();
+        [&[1, 15, 5, 6, 2][..], b"ab", &[4], b"info", &[2], b"hi", &[0, 1, 6, 0, 0, 3]].concat();
     assert_eq!(message::encode(&page), frozen);
     assert_eq!(encode_answer(&Ok(page.clone())), [&[0][..], &frozen].concat());
     assert_eq!(decode_answer(&[&[0][..], &frozen, b"appended"].concat()), Ok(page.clone()));
-    // A device of before says neither the time of day nor the boot.
+    // A device of before says neither the time of day nor the boots.
     let before = [&[1, 13, 5, 6, 2][..], b"ab", &[4], b"info", &[2], b"hi", &[6, 0, 0]].concat();
     let mut older = page;
     older.lines[0].boot = 0;
+    older.boot = 0;
     assert_eq!(message::decode(&before), Ok(older));
     assert_eq!(encode_answer::<()>(&Err(ControlError::NotOwner)), [1, 1, 0]);
 }

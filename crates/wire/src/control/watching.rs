@@ -29,6 +29,9 @@ pub struct TreeNode {
     pub children: Vec<String>,
     /// How many children there are in all.
     pub total: u32,
+    /// Whether there is a value which can't be read, as the flash is damaged.
+    #[serde(default)]
+    pub is_damaged: bool,
 }
 
 /// A stored value.
@@ -76,6 +79,9 @@ pub struct LogPage {
     pub lost: u64,
     /// Whether there are more lines at once.
     pub more: bool,
+    /// The boot whose numbers these are, by its own number; 0 from devices that don't say.
+    #[serde(default)]
+    pub boot: u32,
 }
 
 /// One line of a log.

@@ -71,6 +71,17 @@ fn text_that_is_no_schedule_is_refused_with_the_field() {
     for minutes in ["*/0", "1,,2", "+1", "-", "/", "1/", "1-2-3", "999"] {
         assert_eq!(refused(&alloc::format!("{minutes} * * * *")), ScheduleError::Field(0));
     }
+    // Letters of other crons.
+    for (text, field) in [
+        ("0 0 L * *", 2),
+        ("0 0 15W * *", 2),
+        ("0 0 * * 5#3", 4),
+        ("0 0 ? * *", 2),
+        ("0 ~ * * *", 1),
+        ("1~5 * * * *", 0),
+    ] {
+        assert_eq!(refused(text), ScheduleError::Field(field), "{text}");
+    }
     assert_eq!(refused("0 0 30 2 *"), ScheduleError::Never);
 }
 
