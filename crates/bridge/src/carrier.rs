@@ -1,6 +1,5 @@
 //! The bridge's thread: waits for the device and for the broker, and carries what comes to the other side.
 
-use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,15 +16,16 @@ use tenure_mqtt::{Config, Event, Kept, Message, Qos, Reason, Session};
 use tenure_tls::x509::parse_private_key;
 use tenure_tls::{Client, ClientConfig, Identity, Link, LinkError, Received, Suite, Trust};
 use tenure_tls_client::{Authorities, Dates, Judges, Keeper, ReadyTicket, Scope, Tickets, explain};
+use tenure_wire::LogLevel;
 use tenure_wire::limits::{EVENT_BYTES_MAX, LOG_BYTES_MAX};
-use tenure_wire::{LogLevel, Topic};
 
+use crate::announced::{Announced, Announcement, ENTITIES_MAX};
 use crate::complaints::Complaints;
 use crate::discovery::Discovery;
 use crate::ends::{FromDevice, ToDevice};
 use crate::link::{Tcp, reach, server_name};
 use crate::store::Store;
-use crate::{ONLINE, Said, Settings, drain};
+use crate::{ONLINE, Published, Said, Settings, drain};
 
 /// The longest packet of a broker, in bytes: an event with the longest topic of MQTT that a rule may mean, and room to spare.
 const PACKET_BYTES_MAX: u32 = 16 * 1024;
@@ -46,8 +46,6 @@ const PAUSE_LAST: Duration = Duration::from_secs(60);
 const NAP: Duration = Duration::from_secs(1);
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// The most topics that Home Assistant is told of.
-const ENTITIES_MAX: usize = 256;
 
 /// Lines that may come again and again, by kind.
 #[derive(Default)]
@@ -58,6 +56,8 @@ struct AllComplaints {
     refused: Complaints,
     /// Messages that the broker doesn't take.
     rejected: Complaints,
+    /// Topics of which Home Assistant isn't told.
+    unannounced: Complaints,
     /// The file can't be written.
     unkept: Complaints,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Carrier {
     to_device: ToDevice,
     discovery: Option<Discovery>,
     /// The entities that Home Assistant was told of on this connection.
-    announced: BTreeSet<String>,
+    announced: Announced,
     /// How many dropped messages the log tells of.
     dropped: u64,
     complaints: AllComplaints,
@@ -142,7 +142,7 @@ impl Carrier {
             from_device,
             to_device,
             discovery,
-            announced: BTreeSet::new(),
+            announced: Announced::default(),
             dropped: 0,
             complaints: AllComplaints::default(),
             last_failure: None,
@@ -328,8 +328,8 @@ impl Carrier {
     /// Takes the device's events, and hands over what waits for it.
     fn serve_device(&mut self) {
         drain(&mut self.from_device.woken);
-        while let Ok((topic, payload)) = self.from_device.events.try_recv() {
-            self.take_event(&topic, &payload);
+        while let Ok(event) = self.from_device.events.try_recv() {
+            self.take_event(&event);
         }
         self.keep();
         self.to_device.hand_over();
@@ -354,19 +354,32 @@ impl Carrier {
     }
 
     /// Queues an event of the device for the broker, as the rules say.
-    fn take_event(&mut self, topic: &Topic, payload: &[u8]) {
+    fn take_event(&mut self, event: &Published) {
+        let Published { topic, payload, publisher } = event;
+        let mut left_out = None;
         let Self { settings, session, discovery, announced, connected_at, .. } = self;
         for (rule, message) in settings.rules.messages(topic, payload) {
             // While the broker is away its topics aren't told: it is told at the next event once it is there.
             if let Some(discovery) = discovery
                 && connected_at.is_some()
-                && announced.len() < ENTITIES_MAX
-                && !announced.contains(&message.topic)
             {
-                session.publish(discovery.of_event(rule, topic, &message.topic));
-                announced.insert(message.topic.clone());
+                match announced.announce(&message.topic, *publisher) {
+                    Announcement::Due => {
+                        let entity = discovery.of_event(rule, topic, &message.topic);
+                        session.publish_for(*publisher, entity);
+                    }
+                    Announcement::Known => {}
+                    Announcement::NoRoom => left_out = Some(message.topic.clone()),
+                }
             }
-            session.publish(message);
+            session.publish_for(*publisher, message);
+        }
+        if let Some(topic) = left_out {
+            let now = self.now();
+            let line = self.complaints.unannounced.line(now, || {
+                format!("Home Assistant isn't told of {topic}: its publisher has its part of the {ENTITIES_MAX} entities")
+            });
+            self.complain(line);
         }
     }
 
@@ -397,7 +410,7 @@ impl Carrier {
         let session = if resumed { "its session goes on" } else { "a new session" };
         let queued = self.session.queued();
         let told = format!("connected to {broker}, {session}, {queued} messages wait");
-        self.announced.clear();
+        self.announced = Announced::default();
         if let Some(topic) = status_topic.clone() {
             let (payload, qos) = (ONLINE.to_vec(), Qos::AtLeastOnce);
             self.session.publish(Message { topic, payload, qos, retain: true });

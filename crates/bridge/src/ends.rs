@@ -7,14 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
-use tenure_wire::Topic;
-
-use crate::Said;
 use crate::state::SharedState;
+use crate::{Published, Said};
 
 /// The thread's end of what comes from the device.
 pub(crate) struct FromDevice {
-    pub(crate) events: Receiver<(Topic, Vec<u8>)>,
+    pub(crate) events: Receiver<Published>,
     /// Events for which there was no room.
     pub(crate) lost: Arc<AtomicU64>,
     pub(crate) is_over: Arc<AtomicBool>,

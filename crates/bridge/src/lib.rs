@@ -9,6 +9,7 @@
 //!   after a pause that doubles.
 #![forbid(unsafe_code)]
 
+mod announced;
 mod carrier;
 mod complaints;
 mod discovery;
@@ -137,9 +138,20 @@ pub enum Said {
     },
 }
 
+/// An event of the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Its topic.
+    pub topic: Topic,
+    /// Its payload.
+    pub payload: Vec<u8>,
+    /// Whose it is: one number for those who share a part of the queue and of Home Assistant's entities.
+    pub publisher: u64,
+}
+
 /// A bridge, seen from its device.
 pub struct Bridge {
-    events: SyncSender<(Topic, Vec<u8>)>,
+    events: SyncSender<Published>,
     said: Receiver<Said>,
     /// Events that the thread had no room for.
     lost: Arc<AtomicU64>,
@@ -206,8 +218,8 @@ impl Bridge {
     }
 
     /// Hands over an event of the device.
-    pub fn publish(&self, topic: Topic, payload: Vec<u8>) {
-        if self.events.try_send((topic, payload)).is_err() {
+    pub fn publish(&self, event: Published) {
+        if self.events.try_send(event).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         self.wake();

@@ -11,13 +11,15 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS session (name TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS outgoing (
         number INTEGER PRIMARY KEY, topic TEXT NOT NULL, payload BLOB NOT NULL, qos INTEGER NOT NULL,
-        retain INTEGER NOT NULL, stage INTEGER NOT NULL, id INTEGER NOT NULL
+        retain INTEGER NOT NULL, stage INTEGER NOT NULL, id INTEGER NOT NULL, publisher INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE IF NOT EXISTS received (id INTEGER PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS filters (filter TEXT PRIMARY KEY);
 ";
 /// The version of the tables, in the file's `user_version`.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+/// What the tables of version 1 lack.
+const SINCE_1: &str = "ALTER TABLE outgoing ADD COLUMN publisher INTEGER NOT NULL DEFAULT 0;";
 
 /// Why the file can't be used.
 #[derive(Debug)]
@@ -67,6 +69,9 @@ impl Store {
         if version > VERSION {
             return Err(StoreError::Version(version));
         }
+        if version == 1 {
+            connection.execute_batch(SINCE_1)?;
+        }
         connection.execute_batch(TABLES)?;
         connection.pragma_update(None, "user_version", VERSION)?;
         let known = kept_session(&connection)?;
@@ -101,7 +106,7 @@ fn kept_session(connection: &Connection) -> rusqlite::Result<Option<String>> {
 fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
     let has_session = kept_session(connection)?.is_some();
     let mut statement = connection.prepare(
-        "SELECT number, topic, payload, qos, retain, stage, id FROM outgoing ORDER BY number",
+        "SELECT number, topic, payload, qos, retain, stage, id, publisher FROM outgoing ORDER BY number",
     )?;
     let outgoing = statement.query_map([], |row| {
         let (stage, id): (u8, u16) = (row.get(5)?, row.get(6)?);
@@ -118,6 +123,7 @@ fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
                 1 => Stage::Sent(id),
                 _ => Stage::Released(id),
             },
+            publisher: row.get::<_, i64>(7)? as u64,
         })
     })?;
     let outgoing = outgoing.collect::<rusqlite::Result<_>>()?;
@@ -134,11 +140,12 @@ fn note(transaction: &Transaction<'_>, session: &str, change: &Change) -> rusqli
             forget_session(transaction)?;
             transaction.execute("INSERT INTO session VALUES (?)", [session])?;
         }
-        Change::Queued(Outgoing { number, message, stage }) => {
+        Change::Queued(Outgoing { number, message, stage, publisher }) => {
             let Message { topic, payload, qos, retain } = message;
             let (stage, id) = numbers_of(*stage);
-            let row = (*number as i64, topic, payload, qos.number(), retain, stage, id);
-            transaction.execute("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?)", row)?;
+            let (number, publisher) = (*number as i64, *publisher as i64);
+            let row = (number, topic, payload, qos.number(), retain, stage, id, publisher);
+            transaction.execute("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)?;
         }
         Change::Moved(number, stage) => {
             let (stage, id) = numbers_of(*stage);
@@ -185,7 +192,24 @@ mod tests {
     fn outgoing(number: u64, stage: Stage) -> Outgoing {
         let (topic, payload) = (format!("home/{number}"), vec![number as u8; 3]);
         let message = Message { topic, payload, qos: Qos::ExactlyOnce, retain: true };
-        Outgoing { number, message, stage }
+        Outgoing { number, message, stage, publisher: u64::MAX - number }
+    }
+
+    #[test]
+    fn file_of_the_version_before_keeps_its_messages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bridge.db");
+        let connection = Connection::open(&path).unwrap();
+        let before = TABLES.replace(", publisher INTEGER NOT NULL DEFAULT 0", "");
+        connection.execute_batch(&before).unwrap();
+        let row =
+            "INSERT INTO outgoing VALUES (7, 'a', X'31', 1, 0, 0, 0); PRAGMA user_version = 1";
+        connection.execute_batch(row).unwrap();
+        drop(connection);
+        for _ in 0..2 {
+            let (_, kept) = Store::open(&path, "one").unwrap();
+            assert_eq!((kept.outgoing[0].number, kept.outgoing[0].publisher), (7, 0));
+        }
     }
 
     #[test]

@@ -7,12 +7,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tenure_bridge::{Bridge, Broker, Certificates, Entity, Inward, Outward, Rules, Said, Settings};
+use tenure_bridge::{
+    Bridge, Broker, Certificates, Entity, Inward, Outward, Published, Rules, Said, Settings,
+};
 use tenure_mqtt::{Qos, QueueLimits};
 use tenure_testbed::patience;
 use tenure_tls_client::Dates;
-use tenure_wire::LogLevel;
 use tenure_wire::url::Host;
+use tenure_wire::{LogLevel, Topic};
 
 const CONNACK: [u8; 5] = [0x20, 3, 0, 0, 0];
 
@@ -113,6 +115,10 @@ fn start(listener: &TcpListener, queue: &Path) -> Bridge {
     Bridge::start(settings(listener.local_addr().unwrap()), no_dates(), queue).unwrap()
 }
 
+fn published(topic: Topic, payload: Vec<u8>) -> Published {
+    Published { topic, payload, publisher: 0 }
+}
+
 #[test]
 fn broker_that_misbehaves_is_an_error_in_the_log_and_the_next_connection_is_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -143,9 +149,9 @@ fn what_a_broker_breaks_off_within_qos_2_goes_on_at_the_next_connection_even_of_
     let folder = tempfile::tempdir().unwrap();
     let queue = folder.path().join("bridge.db");
     let bridge = start(&listener, &queue);
-    bridge.publish("room.attic".parse().unwrap(), b"21".to_vec());
-    bridge.publish("door".parse().unwrap(), b"open".to_vec());
-    bridge.publish("room.cellar".parse().unwrap(), b"17".to_vec());
+    bridge.publish(published("room.attic".parse().unwrap(), b"21".to_vec()));
+    bridge.publish(published("door".parse().unwrap(), b"open".to_vec()));
+    bridge.publish(published("room.cellar".parse().unwrap(), b"17".to_vec()));
 
     let mut stream = accept(&listener, &CONNACK);
     let first = packet_of(&mut stream, 3);
@@ -228,7 +234,7 @@ fn broker_that_floods_is_read_no_faster_than_the_device_takes_and_the_queue_goes
         flooding.write_all(&b"\x30\x08\x00\x04in/a\x00x".repeat(MESSAGES)).unwrap();
     });
     // The device takes nothing, and its own events get through.
-    bridge.publish("room.attic".parse().unwrap(), b"21".to_vec());
+    bridge.publish(published("room.attic".parse().unwrap(), b"21".to_vec()));
     packet_of(&mut stream, 3);
     let mut taken = 0;
     while taken < MESSAGES {
@@ -247,7 +253,7 @@ fn queue_without_a_broker_keeps_to_its_limit_and_the_log_says_so() {
     let mut bridge = Bridge::start(settings(address), no_dates(), &queue).unwrap();
     assert!(line(&mut bridge, LogLevel::Error).contains("no connection to 127.0.0.1:"));
     for number in 0..20 {
-        bridge.publish("room.attic".parse().unwrap(), vec![number]);
+        bridge.publish(published("room.attic".parse().unwrap(), vec![number]));
     }
     let full = line(&mut bridge, LogLevel::Error);
     assert!(full.contains("the queue is full"), "{full}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tenure_hal::Instant;
 
+use crate::confirmables::MAX_RETRANSMIT;
 use crate::hosts::host_of;
 
 /// How long a message's id means that message (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
@@ -26,14 +27,24 @@ pub(crate) enum State {
     /// There is none yet, and the client knows that it will come in a message of its own.
     Acknowledged,
     /// The answer, as it was sent.
-    Answered(Vec<u8>),
+    Answered {
+        /// Its datagram.
+        bytes: Vec<u8>,
+        /// How often it is sent again.
+        again: u8,
+    },
     /// The answer was sent in a message of its own.
     Separate,
 }
 
 impl State {
+    /// The answer, just sent. A client that doesn't get it sends its request four times more at most (MAX_RETRANSMIT).
+    pub(crate) fn answered(bytes: Vec<u8>) -> Self {
+        Self::Answered { bytes, again: MAX_RETRANSMIT }
+    }
+
     fn is_over(&self) -> bool {
-        matches!(self, Self::Answered(_) | Self::Separate)
+        matches!(self, Self::Answered { .. } | Self::Separate)
     }
 }
 
@@ -50,6 +61,17 @@ impl Exchanges {
     /// The state of a request that came before.
     pub(crate) fn state(&self, key: &Key) -> Option<&State> {
         self.states.get(key)
+    }
+
+    /// The answer to a request that came again, if it has no more than `room` bytes and wasn't sent too often.
+    pub(crate) fn again(&mut self, key: &Key, room: usize) -> Option<Vec<u8>> {
+        match self.states.get_mut(key) {
+            Some(State::Answered { bytes, again }) if bytes.len() <= room => {
+                *again = again.checked_sub(1)?;
+                Some(bytes.clone())
+            }
+            _ => None,
+        }
     }
 
     /// Remembers a request. A host, or all, that have too many lose their oldest that is over: it would be done again.
@@ -125,8 +147,13 @@ mod tests {
     fn request_is_remembered_for_the_lifetime_of_its_exchange() {
         let (mut exchanges, now) = (Exchanges::default(), Instant::BOOT);
         exchanges.begin(now, key(1, 7));
-        exchanges.note(&key(1, 7), State::Answered(vec![1]));
-        assert_eq!(exchanges.state(&key(1, 7)), Some(&State::Answered(vec![1])));
+        exchanges.note(&key(1, 7), State::answered(vec![1]));
+        assert_eq!(exchanges.state(&key(1, 7)), Some(&State::answered(vec![1])));
+        for _ in 0..MAX_RETRANSMIT {
+            assert_eq!(exchanges.again(&key(1, 7), 0), None);
+            assert_eq!(exchanges.again(&key(1, 7), 1), Some(vec![1]));
+        }
+        assert_eq!(exchanges.again(&key(1, 7), 1), None);
         assert_eq!(exchanges.state(&key(2, 7)), None);
         exchanges.expire(now + EXCHANGE_LIFETIME - Duration::from_millis(1));
         assert_eq!(exchanges.len(), 1);

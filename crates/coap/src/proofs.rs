@@ -57,10 +57,15 @@ impl Proofs {
         self.echo_of(period_at(now), peer)
     }
 
+    /// Whether an address has proved itself lately.
+    pub(crate) fn is_proved(&self, now: Instant, peer: SocketAddr) -> bool {
+        self.proved.get(&peer.ip()).is_some_and(|until| now < *until)
+    }
+
     /// The longest datagram for an address that has sent one of `request_bytes`, and whether that is all that it will get
     /// until it proves itself.
     pub(crate) fn room(&self, now: Instant, peer: SocketAddr, request_bytes: usize) -> Room {
-        if self.proved.get(&peer.ip()).is_some_and(|until| now < *until) {
+        if self.is_proved(now, peer) {
             return Room { bytes: MESSAGE_BYTES_MAX, is_proved: true };
         }
         let headers = if peer.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 };

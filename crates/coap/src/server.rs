@@ -2,6 +2,7 @@
 
 mod cut;
 mod requests;
+mod turns;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -10,24 +11,19 @@ use std::time::Duration;
 use tenure_hal::Instant;
 use tenure_wire::{Name, Topic, TopicPattern};
 
-use crate::answer::{AGAIN, Answer, NoAnswer};
+use crate::answer::{Answer, NoAnswer};
 use crate::confirmables::{About, Confirmables, Due, MAX_RETRANSMIT};
 use crate::entry::Entry;
 use crate::exchanges::{Exchanges, State};
-use crate::hosts::host_of;
-use crate::message::{self, Code, Heard, Reply, Type, empty_message};
+use crate::message::{self, Heard, Reply, Type, empty_message};
 use crate::observers::{OBSERVERS_MAX, Observers, Refreshed, Subject};
 use crate::proofs::Proofs;
 use crate::topics::Topics;
 use crate::transfers::{Downloads, Uploads};
 use crate::wish::Wish;
+pub(crate) use turns::CALLS_MAX;
+use turns::CALLS_OF_MACHINE_MAX;
 
-/// The most calls of visitors under way, with answers that aren't acknowledged yet.
-pub(crate) const CALLS_MAX: usize = 64;
-/// The most of one host.
-pub(crate) const CALLS_OF_HOST_MAX: usize = 8;
-/// The most calls of one machine. It serves one at a time; the others wait in its queue.
-pub(crate) const CALLS_OF_MACHINE_MAX: usize = 4;
 /// How long a machine may take until its visitor is told that the answer comes in a message of its own (RFC 7252 §5.2.2):
 /// before the visitor sends its request again.
 const ACK_AFTER: Duration = Duration::from_secs(1);
@@ -94,10 +90,13 @@ pub struct Figures {
     pub observers: usize,
 }
 
-/// A call that is under way.
+/// A call that is under way, or waits for its turn.
 struct Asking {
     machine: Name,
+    /// When it came, or then when it was made.
     begun: Instant,
+    /// The call, until its turn comes.
+    waiting: Option<Call>,
     whom: Whom,
     /// Whether the machine has published something meanwhile.
     is_stirred: bool,
@@ -246,6 +245,7 @@ impl Server {
             }
         }
         self.tend_calls(now);
+        self.begin_waiting(now);
         self.call_for_observers(now);
         loop {
             let confirmables = &self.confirmables;
@@ -319,39 +319,15 @@ impl Server {
     ) {
         self.call_number = self.call_number.wrapping_add(1);
         let number = self.call_number;
-        let asking = Asking { machine: machine.clone(), begun: now, whom, is_stirred: false };
+        let mut asking =
+            Asking { machine: machine.clone(), begun: now, waiting: None, whom, is_stirred: false };
+        let call = Call { number, machine, function, parameter };
+        match asking.whom {
+            // Its turn comes by `begin_waiting`.
+            Whom::Visitor(_) => asking.waiting = Some(call),
+            Whom::Observers(_) => self.calls.push_back(call),
+        }
         self.asking.insert(number, asking);
-        self.calls.push_back(Call { number, machine, function, parameter });
-    }
-
-    /// Whether there is room for one more call of a machine by a host.
-    ///
-    /// # Errors
-    /// The answer to the visitor who finds none.
-    fn admit(&self, peer: SocketAddr, machine: &Name) -> Result<(), Answer> {
-        let host = host_of(peer.ip());
-        let visitors = || {
-            self.asking.values().filter_map(|asking| match &asking.whom {
-                Whom::Visitor(visitor) => Some(visitor.wish.key.peer),
-                Whom::Observers(_) => None,
-            })
-        };
-        let of_host = visitors().filter(|peer| host_of(peer.ip()) == host).count();
-        if of_host + self.confirmables.answers_to(host) >= CALLS_OF_HOST_MAX {
-            // RFC 8516.
-            let text = "you ask for too much at once";
-            return Err(Answer::error_for(Code::TooManyRequests, text, AGAIN));
-        }
-        let is_full = visitors().count() + self.confirmables.all_answers() >= CALLS_MAX;
-        if is_full || self.calls_of(machine) >= CALLS_OF_MACHINE_MAX {
-            let text = "too many visitors at once";
-            return Err(Answer::error_for(Code::ServiceUnavailable, text, AGAIN));
-        }
-        Ok(())
-    }
-
-    fn calls_of(&self, machine: &Name) -> usize {
-        self.asking.values().filter(|asking| asking.machine == *machine).count()
     }
 
     /// The machine that has a function which visitors may call.

@@ -1,6 +1,7 @@
 //! The messages for the broker, until it has them.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::{Message, Qos};
 
@@ -27,6 +28,8 @@ pub struct Outgoing {
     pub message: Message,
     /// How far it has come.
     pub stage: Stage,
+    /// Whose it is, as the user of the client tells its publishers apart.
+    pub publisher: u64,
 }
 
 /// The limits of the queue.
@@ -62,13 +65,16 @@ pub(crate) struct Queue {
     limits: QueueLimits,
     queued: VecDeque<Queued>,
     bytes: usize,
+    /// The bytes of each publisher's.
+    shares: Vec<(u64, usize)>,
     next: u64,
 }
 
 impl Queue {
     /// The queue as it was, even if it was made under wider limits.
     pub(crate) fn new(limits: QueueLimits, kept: impl IntoIterator<Item = Outgoing>) -> Self {
-        let mut queue = Self { limits, queued: VecDeque::new(), bytes: 0, next: 0 };
+        let mut queue =
+            Self { limits, queued: VecDeque::new(), bytes: 0, shares: Vec::new(), next: 0 };
         for outgoing in kept {
             queue.next = queue.next.max(outgoing.number + 1);
             queue.insert(outgoing);
@@ -78,13 +84,24 @@ impl Queue {
 
     fn insert(&mut self, outgoing: Outgoing) {
         let queued = Queued { outgoing, is_due: true };
-        self.bytes += queued.weight();
+        let (publisher, weight) = (queued.outgoing.publisher, queued.weight());
+        self.bytes += weight;
+        match self.shares.iter_mut().find(|(of, _)| *of == publisher) {
+            Some((_, bytes)) => *bytes += weight,
+            None => self.shares.push((publisher, weight)),
+        }
         self.queued.push_back(queued);
     }
 
-    /// Adds a message, for which `dropped` is told the numbers of those that make room: waiting ones alone, the oldest of
-    /// QoS 0 first, then the oldest. Returns the new one's number, or none where there is no room for it.
-    pub(crate) fn push(&mut self, message: Message, mut dropped: impl FnMut(u64)) -> Option<u64> {
+    /// Adds a message of `publisher`, for which `dropped` is told the numbers of those that make room: waiting ones alone, of the
+    /// publisher that has most of the queue, of these the oldest of QoS 0 first, then the oldest. Returns the new one's number, or
+    /// none where there is no room for it.
+    pub(crate) fn push(
+        &mut self,
+        message: Message,
+        publisher: u64,
+        mut dropped: impl FnMut(u64),
+    ) -> Option<u64> {
         let weight = weight_of(&message);
         if weight > self.limits.bytes_max {
             return None;
@@ -92,26 +109,49 @@ impl Queue {
         while self.queued.len() >= self.limits.messages_max
             || self.bytes + weight > self.limits.bytes_max
         {
-            let waits = |one: &Queued| one.outgoing.stage == Stage::Waiting;
-            let is_slight =
-                |one: &Queued| waits(one) && one.outgoing.message.qos == Qos::AtMostOnce;
-            let slight = self.queued.iter().position(is_slight);
-            // A message of QoS 0 takes no other's place.
-            let others =
-                (message.qos != Qos::AtMostOnce).then(|| self.queued.iter().position(waits));
-            let number = self.remove(slight.or(others.flatten())?);
+            let at = self.to_drop(message.qos, publisher, weight)?;
+            let number = self.remove(at);
             dropped(number);
         }
         let number = self.next;
         self.next += 1;
-        self.insert(Outgoing { number, message, stage: Stage::Waiting });
+        self.insert(Outgoing { number, message, stage: Stage::Waiting, publisher });
         Some(number)
+    }
+
+    /// The place of the message that makes room for one of `publisher`, if one does.
+    fn to_drop(&self, qos: Qos, publisher: u64, weight: usize) -> Option<usize> {
+        let share = |of: u64| self.share(of) + if of == publisher { weight } else { 0 };
+        let mut found: Option<(usize, bool, usize)> = None;
+        for (at, one) in self.queued.iter().enumerate() {
+            let is_slight = one.outgoing.message.qos == Qos::AtMostOnce;
+            // A message of QoS 0 takes no other's place.
+            let may_go = is_slight || qos != Qos::AtMostOnce;
+            let share = share(one.outgoing.publisher);
+            // The oldest of those that are alike.
+            let is_next = found.is_none_or(|(most, slight, _)| (share, is_slight) > (most, slight));
+            if one.outgoing.stage == Stage::Waiting && may_go && is_next {
+                found = Some((share, is_slight, at));
+            }
+        }
+        let (most, _, at) = found?;
+        // Who has most of it takes no other's.
+        (most >= share(publisher)).then_some(at)
+    }
+
+    /// The bytes of a publisher's messages.
+    fn share(&self, publisher: u64) -> usize {
+        self.shares.iter().find(|(of, _)| *of == publisher).map_or(0, |(_, bytes)| *bytes)
     }
 
     /// Takes the message at this place out; returns its number.
     pub(crate) fn remove(&mut self, at: usize) -> u64 {
         let Some(queued) = self.queued.remove(at) else { return self.next };
         self.bytes -= queued.weight();
+        if let Some(own) = self.shares.iter_mut().find(|(of, _)| *of == queued.outgoing.publisher) {
+            own.1 -= queued.weight();
+        }
+        self.shares.retain(|(_, bytes)| *bytes > 0);
         queued.outgoing.number
     }
 

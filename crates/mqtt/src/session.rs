@@ -182,15 +182,20 @@ impl Session {
     /// Queues a message for the broker, whose topic is one ([`check_topic`](crate::check_topic)). Where the queue has no room,
     /// waiting messages go: the oldest of QoS 0, else the oldest; and a new one of QoS 0 takes no other's place.
     pub fn publish(&mut self, message: Message) {
+        self.publish_for(0, message);
+    }
+
+    /// The same for one of several publishers. Those go of whoever has most of the queue, so that no other one's make room for his.
+    pub fn publish_for(&mut self, publisher: u64, message: Message) {
         let Self { queue, changes, dropped, .. } = self;
-        let number = queue.push(message.clone(), |number| {
+        let number = queue.push(message.clone(), publisher, |number| {
             *dropped += 1;
             done(changes, number);
         });
         match number {
             Some(number) => {
                 let stage = Stage::Waiting;
-                changes.push_back(Change::Queued(Outgoing { number, message, stage }));
+                changes.push_back(Change::Queued(Outgoing { number, message, stage, publisher }));
             }
             None => *dropped += 1,
         }
@@ -556,7 +561,7 @@ impl Session {
                 at += 1;
                 continue;
             }
-            let Outgoing { number, message, stage } = &mut queued.outgoing;
+            let Outgoing { number, message, stage, .. } = &mut queued.outgoing;
             if let Stage::Released(id) = *stage {
                 queued.is_due = false;
                 self.send(now, &packet::acknowledge(Ack::Released, id, Reason::SUCCESS));

@@ -119,6 +119,30 @@ fn message_of_each_promise_is_done_with_once_the_broker_keeps_it() {
 }
 
 #[test]
+fn message_that_is_sent_again_over_another_connection_is_marked_as_a_duplicate() {
+    let mut session = connected();
+    for (topic, qos) in [("b", Qos::AtLeastOnce), ("c", Qos::ExactlyOnce)] {
+        session.publish(message(topic, b"1", qos));
+    }
+    let (first, second) = (b"\x07\x00\x01b\x00\x01\x001", b"\x07\x00\x01c\x00\x02\x001");
+    let both = |marks: [u8; 2]| [&marks[..1], first, &marks[1..], second].concat();
+    assert_eq!(sent(&mut session, at(1)), both([0x32, 0x34]));
+    let again = |session: &mut Session, s: u64| {
+        session.lost();
+        session.connect(at(s));
+        output(session);
+        session.receive(at(s), &RESUMED).unwrap();
+        sent(session, at(s))
+    };
+    // §3.3.1.1: DUP is the fourth bit.
+    assert_eq!(again(&mut session, 2), both([0x3A, 0x3C]));
+    // From PUBREC on it is the release that is sent again, which has no such mark.
+    session.receive(at(2), &[0x40, 2, 0, 1, 0x50, 2, 0, 2]).unwrap();
+    output(&mut session);
+    assert_eq!(again(&mut session, 3), [0x62, 2, 0, 2]);
+}
+
+#[test]
 fn message_that_came_is_handed_over_once_and_acknowledged() {
     let mut session = connected();
     let twice = b"\x34\x07\x00\x01a\x00\x09\x001";
@@ -310,6 +334,41 @@ fn filters_of_before_that_are_no_longer_wanted_are_given_back() {
     assert_eq!(output(&mut session), expected.concat());
     session.receive(at(0), &[0xB0, 4, 0, 1, 0, 0]).unwrap();
     assert_eq!(session.change(), Some(Change::Unsubscribed("old".into())));
+}
+
+// C5-3: one machine's 640 events and another's single one, while the broker is away.
+#[test]
+fn publisher_that_floods_a_full_queue_drops_its_own() {
+    for bytes in [0, 200] {
+        let queue = QueueLimits { messages_max: 8, bytes_max: 2_000 };
+        let mut session = Session::new(Config { queue, ..config() }, Kept::default());
+        let message = |text: &str, qos, length| Message {
+            topic: text.into(),
+            payload: vec![b'x'; length],
+            qos,
+            retain: false,
+        };
+        session.publish_for(1, message("victim", Qos::AtLeastOnce, bytes));
+        session.publish_for(3, message("slight", Qos::AtMostOnce, bytes));
+        for _ in 0..640 {
+            session.publish_for(2, message("flood", Qos::AtLeastOnce, bytes));
+            session.publish_for(2, message("flood", Qos::AtMostOnce, 0));
+        }
+        session.publish_for(1, message("second", Qos::AtLeastOnce, bytes));
+        let mut kept = BTreeMap::new();
+        while let Some(change) = session.change() {
+            match change {
+                Change::Queued(outgoing) => {
+                    drop(kept.insert(outgoing.number, outgoing.message.topic))
+                }
+                Change::Done(number) => drop(kept.remove(&number)),
+                _ => {}
+            }
+        }
+        let left: Vec<&str> = kept.values().map(String::as_str).collect();
+        assert_eq!((left[0], left[1], left.last()), ("victim", "slight", Some(&"second")));
+        assert!(left.iter().filter(|topic| **topic == "flood").count() >= 4, "{left:?}");
+    }
 }
 
 #[test]

@@ -273,3 +273,47 @@ impl Writer {
         packet
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn packet_of_any_length_has_it_before_it_in_its_shortest_form_and_is_read_by_it() {
+        // §1.5.5, table 1-1, and the numbers beside its bounds.
+        for (length, expected) in [
+            (0, &[0][..]),
+            (127, &[0x7F]),
+            (128, &[0x80, 0x01]),
+            (129, &[0x81, 0x01]),
+            (16_383, &[0xFF, 0x7F]),
+            (16_384, &[0x80, 0x80, 0x01]),
+            (2_097_151, &[0xFF, 0xFF, 0x7F]),
+            (2_097_152, &[0x80, 0x80, 0x80, 0x01]),
+        ] {
+            let mut writer = Writer::default();
+            writer.raw(&vec![7; length]);
+            let packet = writer.packet(0x30);
+            let start = 1 + expected.len();
+            assert_eq!(&packet[1..start], expected, "{length}");
+            assert_eq!(packet.len(), start + length);
+            let whole = Frame { first: 0x30, start, end: packet.len() };
+            let bytes_max = packet.len() as u32;
+            assert_eq!(frame(&packet, bytes_max), Ok(Some(whole)));
+            if length > 0 {
+                assert_eq!(frame(&packet, bytes_max - 1), Err(Fault::TooLong));
+            }
+            for cut in [1, start - 1, packet.len() - 1] {
+                assert_eq!(frame(&packet[..cut], bytes_max), Ok(None), "{length}, {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn length_of_five_bytes_is_malformed() {
+        let five = [0x30, 0x80, 0x80, 0x80, 0x80, 0x01];
+        assert!(matches!(frame(&five, u32::MAX), Err(Fault::Malformed(_))));
+    }
+}

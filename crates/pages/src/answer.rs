@@ -52,13 +52,19 @@ impl Answer {
             headers.append(name, value);
         }
         bytes.drain(..head);
-        if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        if is_without_body(status) {
             bytes.clear();
         } else if !bytes.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind_of(&bytes)));
         }
         Ok(Self { status, headers, body: bytes })
     }
+}
+
+/// Whether an answer ends with its head, whatever a machine sends behind it: who takes one for empty would read its body as the
+/// next answer (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
+fn is_without_body(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// The media type of a body that comes without one.
@@ -118,7 +124,12 @@ mod tests {
             read(b"HTTP/1.1 200 \r\n\r\n<p>").unwrap().headers[header::CONTENT_TYPE],
             "text/html; charset=utf-8"
         );
-        assert_eq!(read(b"HTTP/1.1 304 \r\netag: \"a\"\r\n\r\nbody").unwrap().body, b"");
+        // C4-4: 205 among them.
+        for status in [204, 205, 304] {
+            let text =
+                format!("HTTP/1.1 {status} \r\netag: \"a\"\r\n\r\nHTTP/1.1 200 OK\r\n\r\nevil");
+            assert_eq!(read(text.as_bytes()).unwrap().body, b"", "{status}");
+        }
     }
 
     #[test]

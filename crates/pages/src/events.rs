@@ -171,6 +171,7 @@ mod tests {
     use tenure_wire::Target;
 
     use super::*;
+    use crate::machines::Cookies;
     use crate::visits::{Entry, NoPage};
 
     #[test]
@@ -227,8 +228,9 @@ mod tests {
             let open = || async {
                 let (parts, ()) = http::Request::get("/live").body(()).unwrap().into_parts();
                 let machine: Target = "meter@attic".parse().unwrap();
-                let turn = machines.stream_turn(&machine).await?;
-                let visit = Visit { machine, parts, visitor: None, below: None };
+                let cookies = Cookies::default();
+                let visit = Visit { machine, parts, visitor: None, cookies, below: None };
+                let turn = machines.stream_turn(&visit).await?;
                 let first = b"retry: 40000\ndata: 1\n\n";
                 Some(Stream::begin(Quiet, machines.clone(), visit, first, turn))
             };

@@ -8,23 +8,32 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tenure_http_listener::Site;
 
 use crate::answer::Answer;
-use crate::request;
+use crate::{cookies, request};
 
-/// The fields that concern one connection, or the length of a body that is counted anew (RFC 9110 §7.6.1), and those
-/// by which a page would speak for more than itself.
-const DROPPED: [HeaderName; 12] = [
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    HeaderName::from_static("proxy-connection"),
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::ALT_SVC,
-    header::STRICT_TRANSPORT_SECURITY,
-    HeaderName::from_static("public-key-pins"),
+/// The fields of an answer that mean something to the visitor's browser, for that page and its origin. Whatever else a machine
+/// says stays here: what concerns the connection or the length of a body, which is counted anew (RFC 9110 §7.6.1); what speaks
+/// for more than the page (`Alt-Svc`, `Clear-Site-Data`); and what a proxy before these pages would do in its owner's name
+/// (`X-Accel-Redirect`, `X-Sendfile` and their like, of which each maker has its own).
+const OF_THE_PAGE: [HeaderName; 19] = [
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_ALLOW_HEADERS,
+    header::ACCESS_CONTROL_ALLOW_METHODS,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+    header::ACCESS_CONTROL_EXPOSE_HEADERS,
+    header::ACCESS_CONTROL_MAX_AGE,
+    header::CONTENT_LOCATION,
+    header::CONTENT_SECURITY_POLICY_REPORT_ONLY,
+    HeaderName::from_static("cross-origin-embedder-policy"),
+    HeaderName::from_static("cross-origin-opener-policy"),
+    HeaderName::from_static("cross-origin-resource-policy"),
+    HeaderName::from_static("permissions-policy"),
+    header::REFERRER_POLICY,
+    header::REFRESH,
+    HeaderName::from_static("server-timing"),
+    header::SET_COOKIE,
+    header::WWW_AUTHENTICATE,
+    header::X_CONTENT_TYPE_OPTIONS,
+    header::X_FRAME_OPTIONS,
 ];
 
 /// Whether a browser asks for a change that another page than this one wants (Fetch Metadata; RFC 6454 §7). A program
@@ -35,14 +44,11 @@ pub(crate) fn is_foreign_change(method: &Method, headers: &HeaderMap) -> bool {
 
 /// Takes from an answer what a machine has no say in, and adds what is missing where silence would be unsafe.
 pub(crate) fn protect(answer: &mut Answer) {
-    let headers = &mut answer.headers;
-    for name in &DROPPED {
-        headers.remove(name);
-    }
-    // A cookie with a domain is sent to the pages of others below it (RFC 6265 §5.2.3).
-    let cookies: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    let mut headers = only(&answer.headers, OF_THE_PAGE.iter().chain(&CONFINED));
+    let cookies = headers.get_all(header::SET_COOKIE).iter().filter(|it| cookies::may_be_set(it));
+    let cookies: Vec<HeaderValue> = cookies.cloned().collect();
     headers.remove(header::SET_COOKIE);
-    for cookie in cookies.into_iter().filter(|cookie| !has_domain(cookie)) {
+    for cookie in cookies {
         headers.append(header::SET_COOKIE, cookie);
     }
     let unless_said = [
@@ -54,6 +60,18 @@ pub(crate) fn protect(answer: &mut Answer) {
     for (name, value) in unless_said {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
+    answer.headers = headers;
+}
+
+/// The fields of these names.
+fn only<'a>(headers: &HeaderMap, names: impl IntoIterator<Item = &'a HeaderName>) -> HeaderMap {
+    let mut passed = HeaderMap::new();
+    for name in names {
+        for value in headers.get_all(name) {
+            passed.append(name, value.clone());
+        }
+    }
+    passed
 }
 
 /// The fields of an answer that mean that answer alone, and nothing else on its origin.
@@ -91,12 +109,7 @@ pub(crate) fn withhold(headers: &mut HeaderMap) {
 /// Confines an answer to the path `below` of an origin that it shares with others.
 pub(crate) fn confine(answer: &mut Answer, below: &str) {
     protect(answer);
-    let mut headers = HeaderMap::new();
-    for name in &CONFINED {
-        for value in answer.headers.get_all(name) {
-            headers.append(name, value.clone());
-        }
-    }
+    let mut headers = only(&answer.headers, &CONFINED);
     // A policy takes from what a page may do, but for a sandbox: of several the last one counts (HTML §7.1.6).
     let policies = headers.get_all(header::CONTENT_SECURITY_POLICY);
     let has_sandbox = |policy: &HeaderValue| {
@@ -133,13 +146,6 @@ fn moved_below(location: &HeaderValue, below: &str) -> HeaderValue {
     }
     let moved = [below.as_bytes(), bytes].concat();
     HeaderValue::from_bytes(&moved).unwrap_or(HeaderValue::from_static("/"))
-}
-
-fn has_domain(cookie: &HeaderValue) -> bool {
-    cookie.as_bytes().split(|byte| *byte == b';').skip(1).any(|attribute| {
-        let name = attribute.split(|byte| *byte == b'=').next().unwrap_or_default();
-        name.trim_ascii().eq_ignore_ascii_case(b"domain")
-    })
 }
 
 #[cfg(test)]
@@ -194,6 +200,38 @@ mod tests {
         }
         assert_eq!(answer.headers[header::CACHE_CONTROL], "max-age=60");
         assert_eq!(answer.headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    }
+
+    // C4-5: nginx, Apache, lighttpd, LiteSpeed, Varnish and CDNs do what such fields say, with their owner's rights.
+    #[test]
+    fn field_that_a_proxy_would_obey_does_not_pass_nor_one_that_nobody_knows() {
+        let fields = [
+            "x-accel-redirect: /internal/key.txt",
+            "X-Accel-Limit-Rate: 1",
+            "x-accel-expires: 31536000",
+            "x-sendfile: /etc/passwd",
+            "x-sendfile2: /etc/passwd 0-",
+            "x-lighttpd-send-file: /etc/passwd",
+            "x-litespeed-location: /internal",
+            "x-litespeed-cache-control: public",
+            "x-reproxy-url: http://127.0.0.1/",
+            "surrogate-control: content=\"ESI/1.0\"",
+            "cdn-cache-control: max-age=9",
+            "x-later-maker-s-field: 1",
+            "clear-site-data: \"*\"",
+            "alt-svc: h2=\":443\"",
+            "upgrade: h2c",
+            "link: </x>; rel=preload",
+            "status: 200",
+        ];
+        let text =
+            format!("HTTP/1.1 200 OK\r\n{}\r\ncontent-type: a/b\r\n\r\nx", fields.join("\r\n"));
+        let mut answer = Answer::read(Some(text.into())).unwrap();
+        protect(&mut answer);
+        let mut names: Vec<&str> = answer.headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let own = ["cache-control", "content-type", "referrer-policy", "x-content-type-options"];
+        assert_eq!(names, [&own[..], &["x-frame-options"]].concat());
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //!
 //! Invariants:
 //! - A host that no page has is refused, so that no name of a stranger's reaches a page (DNS rebinding).
+//! - A browser keeps cookies by host, whatever the port: that of a hub's session reaches no machine, and none sets it.
+//! - What passes of a machine's answer is on a list; what isn't known there is dropped.
 //! - A change that a browser asks for is made only if the request comes from that page itself.
 //! - Connections, headers, bodies, calls under way, those that wait, and the length of a page are bounded; so are
 //!   streams of events, and none waits in a machine.
@@ -18,6 +20,7 @@
 
 mod answer;
 mod conditional;
+mod cookies;
 mod events;
 mod fence;
 mod index;
@@ -29,7 +32,8 @@ mod serve;
 mod turns;
 mod visits;
 
-pub use machines::{Machines, PageBody, Visit};
+pub use cookies::HUB_SESSION;
+pub use machines::{Cookies, Machines, PageBody, Visit};
 pub use origin::Origins;
 pub use serve::{Pages, serve};
 pub use visits::{Entry, NoPage, Visits};

@@ -15,7 +15,7 @@ use crate::events::{Stream, are_events};
 use crate::parts::{self, Step};
 use crate::turns::{OF_MACHINES, OF_STREAMS, OF_VISITORS, Turn, Turns};
 use crate::visits::{NoPage, Visits};
-use crate::{conditional, fence, index, request as visitor};
+use crate::{conditional, cookies, fence, index, request as visitor};
 
 /// How long a page may take, all its parts included.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,7 +33,8 @@ pub type PageBody = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Clone)]
 pub struct Machines {
     turns: Turns,
-    visitors: Turns,
+    /// What each visitor has of all machines, where that is bounded.
+    visitors: Option<Turns>,
     streams: Turns,
 }
 
@@ -44,24 +45,38 @@ pub struct Visit {
     pub machine: Target,
     /// The request, its path as the machine is to see it.
     pub parts: request::Parts,
-    /// Who asks, if that is known: a visitor has a few requests at once.
+    /// Who asks, if that is known: each has a part of the machine's turns.
     pub visitor: Option<String>,
+    /// Which cookies of the request the machine is told.
+    pub cookies: Cookies,
     /// The path below which the page stands, without the `/` at its end, if it shares its origin with others: then it is
     /// confined to that path, and the machine is told nothing that the browser keeps for the origin.
     pub below: Option<String>,
 }
 
+/// Which cookies a machine is told; never those of a hub's session, nor any where its page shares its origin with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cookies {
+    /// All.
+    #[default]
+    OfItsHost,
+    /// Those with the prefix `__Host-`: others may be those of another page below the same domain.
+    OfItsHostAlone,
+}
+
 impl Default for Machines {
     fn default() -> Self {
-        Self {
-            turns: Turns::new(OF_MACHINES),
-            visitors: Turns::new(OF_VISITORS),
-            streams: Turns::new(OF_STREAMS),
-        }
+        Self { turns: Turns::new(OF_MACHINES), visitors: None, streams: Turns::new(OF_STREAMS) }
     }
 }
 
 impl Machines {
+    /// Machines of whose turns a visitor has a few in all. Where visitors are told by their hosts alone it would be the wrong
+    /// bound: whom a machine that is slow keeps waiting may be many people behind one address.
+    pub fn bounded_by_visitor() -> Self {
+        Self { visitors: Some(Turns::new(OF_VISITORS)), ..Self::default() }
+    }
+
     /// The answer to a visitor, who calls by `visits`; its `body` is read here.
     pub async fn answer<V: Visits>(
         &self,
@@ -69,8 +84,15 @@ impl Machines {
         mut visit: Visit,
         body: impl Body<Data = Bytes, Error: Into<Failure>>,
     ) -> Response<PageBody> {
-        if visit.below.is_some() {
-            fence::withhold(&mut visit.parts.headers);
+        if visitor::is_for_no_page(&visit.parts.method) {
+            return no_method();
+        }
+        match visit.below {
+            Some(_) => fence::withhold(&mut visit.parts.headers),
+            None => {
+                let others_set = visit.cookies == Cookies::OfItsHostAlone;
+                cookies::withhold(&mut visit.parts.headers, others_set);
+            }
         }
         let mut answer = match read(body).await {
             Ok(body) => self.page(visits, &visit, &body).await,
@@ -87,7 +109,7 @@ impl Machines {
             None => fence::protect(&mut answer),
         }
         let turn = match is_stream {
-            true => self.stream_turn(&visit.machine).await,
+            true => self.stream_turn(&visit).await,
             false => None,
         };
         let Some(turn) = turn else { return answer.into_response() };
@@ -99,23 +121,27 @@ impl Machines {
     }
 
     /// A place for one more stream of a machine's events, if there is one.
-    pub(crate) async fn stream_turn(&self, machine: &Target) -> Option<Turn> {
-        self.streams.take(machine.to_string(), Duration::ZERO).await
+    pub(crate) async fn stream_turn(&self, visit: &Visit) -> Option<Turn> {
+        let Visit { machine, visitor, .. } = visit;
+        self.streams.take(machine.to_string(), visitor.clone(), Duration::ZERO).await
     }
 
     /// The answer of a machine, fetched in parts if it comes in parts.
     pub(crate) async fn page<V: Visits>(&self, visits: &V, visit: &Visit, body: &[u8]) -> Answer {
         let Visit { machine, parts, visitor, .. } = visit;
-        let of_visitor = match visitor {
-            Some(visitor) => self.visitors.take(visitor.clone(), PAGE_TIMEOUT).await.map(Some),
-            None => Some(None),
+        let of_visitor = match (&self.visitors, visitor) {
+            (Some(visitors), Some(visitor)) => {
+                visitors.take(visitor.clone(), None, PAGE_TIMEOUT).await.map(Some)
+            }
+            _ => Some(None),
         };
         let Some(_of_visitor) = of_visitor else {
             // RFC 6585 §4.
             let text = "you ask for too much at once";
             return again_later(index::line(StatusCode::TOO_MANY_REQUESTS, text));
         };
-        let Some(_turn) = self.turns.take(machine.to_string(), PAGE_TIMEOUT).await else {
+        let Some(_turn) = self.turns.take(machine.to_string(), visitor.clone(), PAGE_TIMEOUT).await
+        else {
             let text = "too many visitors at once";
             return again_later(index::line(StatusCode::SERVICE_UNAVAILABLE, text));
         };
@@ -204,6 +230,16 @@ pub(crate) fn no_page(reason: NoPage) -> Answer {
         answer.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds as u64));
     }
     answer
+}
+
+/// The answer to a method that is for no page.
+fn no_method() -> Response<PageBody> {
+    let text = "a page takes no CONNECT and no TRACE";
+    let mut answer = index::line(StatusCode::METHOD_NOT_ALLOWED, text);
+    // RFC 9110 §15.5.6: it must be said.
+    let methods = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    answer.headers.insert(header::ALLOW, methods);
+    answer.into_response()
 }
 
 fn again_later(mut answer: Answer) -> Answer {

@@ -1,5 +1,7 @@
 //! Which machine's page a host means.
 
+use std::net::IpAddr;
+
 use http::{header, request};
 use tenure_wire::{Name, Target};
 
@@ -26,6 +28,34 @@ impl Origins {
     pub fn have(&self, parts: &request::Parts) -> bool {
         let meant = host_asked(parts).and_then(|host| self.meant(host));
         matches!(meant, Some(Meant::Index))
+    }
+
+    /// The host that a browser on this computer is led to, where the one that it came by is the computer's and not the page's: at
+    /// another port of it there may be a hub, whose cookies the page would be shown and could set (RFC 6265 §8.5).
+    pub(crate) fn host_of_its_own(&self, host: &str) -> Option<String> {
+        let only = self.only.as_ref()?;
+        let bare = without_port(host)?;
+        let port = host.strip_prefix(bare)?;
+        let bare = bare.strip_suffix('.').unwrap_or(bare);
+        if !bare.eq_ignore_ascii_case("localhost") && !address_of(bare).is_some_and(is_of_here) {
+            return None;
+        }
+        let name = match only {
+            Target::Local(machine) => machine.to_string(),
+            Target::Remote { machine, device } => format!("{machine}.{device}"),
+            _ => return None,
+        };
+        Some(format!("{name}.localhost{port}"))
+    }
+
+    /// Whether a host is below the domain, beside those of other machines.
+    pub(crate) fn is_below_domain(&self, host: &str) -> bool {
+        let host = without_port(host).unwrap_or_default().to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        let is_below = |domain: &String| {
+            host.strip_suffix(domain.as_str()).is_some_and(|labels| labels.ends_with('.'))
+        };
+        self.domain.as_ref().is_some_and(is_below)
     }
 
     /// The page that the host of a request means, as its `Host` field has it (RFC 9110 §7.2); `None` if no page has
@@ -92,11 +122,21 @@ fn without_port(host: &str) -> Option<&str> {
 }
 
 fn is_address(host: &str) -> bool {
+    address_of(host).is_some()
+}
+
+fn address_of(host: &str) -> Option<IpAddr> {
     let v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    v6.map_or_else(
-        || host.parse::<std::net::Ipv4Addr>().is_ok(),
-        |host| host.parse::<std::net::Ipv6Addr>().is_ok(),
-    )
+    match v6 {
+        Some(host) => host.parse().ok().map(IpAddr::V6),
+        None => host.parse().ok().map(IpAddr::V4),
+    }
+}
+
+/// Whether an address leads a browser to its own computer.
+fn is_of_here(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
 }
 
 fn name(label: &str) -> Option<Name> {
@@ -158,6 +198,35 @@ mod tests {
             assert_eq!(origins.meant(host), machine("lamp@attic"), "{host}");
         }
         assert_eq!(origins.meant("door.attic.localhost"), None);
+    }
+
+    // a browser keeps the hub's cookie for `127.0.0.1`, whatever the port.
+    #[test]
+    fn only_machine_has_a_host_of_its_own_on_the_computer_that_the_hub_may_be_on() {
+        let origins = |only: &str| Origins { domain: None, only: Some(only.parse().unwrap()) };
+        for (host, own) in [
+            ("127.0.0.1:8080", "lamp.attic.localhost:8080"),
+            ("127.9.9.9", "lamp.attic.localhost"),
+            ("LOCALHOST:8080", "lamp.attic.localhost:8080"),
+            ("localhost.:8080", "lamp.attic.localhost:8080"),
+            ("[::1]:8080", "lamp.attic.localhost:8080"),
+            ("[::ffff:127.0.0.1]", "lamp.attic.localhost"),
+            ("0.0.0.0:8080", "lamp.attic.localhost:8080"),
+        ] {
+            let found = origins("lamp@attic").host_of_its_own(host);
+            assert_eq!(found.as_deref(), Some(own), "{host}");
+            assert_eq!(origins("lamp@attic").meant(&found.unwrap()), machine("lamp@attic"));
+        }
+        let local = origins("lamp").host_of_its_own("localhost:8080").unwrap();
+        assert_eq!(
+            (local.as_str(), origins("lamp").meant(&local)),
+            ("lamp.localhost:8080", machine("lamp"))
+        );
+        for host in ["192.168.1.5:8080", "lamp.attic.localhost:8080", "[fe80::1]:80", ""] {
+            assert_eq!(origins("lamp@attic").host_of_its_own(host), None, "{host}");
+        }
+        let all = Origins { domain: None, only: None };
+        assert_eq!(all.host_of_its_own("127.0.0.1"), None);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use http::{HeaderName, Method, header, request};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
+use crate::origin::host_asked;
+
 /// The fields that a machine is told; it has little memory, and what isn't here decides no answer.
-const TOLD: [HeaderName; 18] = [
-    header::HOST,
+const TOLD: [HeaderName; 17] = [
     header::ACCEPT,
     header::ACCEPT_LANGUAGE,
     header::AUTHORIZATION,
@@ -43,6 +44,10 @@ pub(crate) fn message(
         message.extend_from_slice(value);
         message.extend_from_slice(b"\r\n");
     };
+    // A target's host stands in place of the field's (RFC 9112 §3.2.2): a machine is told the host that led to it.
+    if let Some(host) = host_asked(parts) {
+        field(&header::HOST, host.as_bytes());
+    }
     for name in &TOLD {
         if *name == header::RANGE && range.is_some() {
             continue;
@@ -57,6 +62,12 @@ pub(crate) fn message(
     message.extend_from_slice(b"\r\n");
     message.extend_from_slice(body);
     if message.len() > PARAMETER_BYTES_MAX { Err(TooLong) } else { Ok(message) }
+}
+
+/// Whether a method is for a proxy or a server, and not for a page: `CONNECT` would make a tunnel of the connection, which
+/// swallows what follows, and `TRACE` shows a page the fields that a browser keeps from it (RFC 9110 §9.3.6, §9.3.8).
+pub(crate) fn is_for_no_page(method: &Method) -> bool {
+    matches!(*method, Method::CONNECT | Method::TRACE) || method.as_str() == "TRACK"
 }
 
 /// Whether a request changes nothing (RFC 9110 §9.2.1).
@@ -90,6 +101,14 @@ mod tests {
         assert_eq!(message(&parts, None, b"full").unwrap(), expected);
         let other = message(&parts, Some("bytes=7-"), b"").unwrap();
         assert!(other.ends_with(b"range: bytes=7-\r\n\r\n"), "{}", other.escape_ascii());
+    }
+
+    // C4-2
+    #[test]
+    fn host_in_the_target_stands_in_place_of_the_field_s() {
+        let request = Request::get("http://lamp.localhost/x").header("host", "other.localhost");
+        let told = message(&parts(request), None, b"").unwrap();
+        assert_eq!(told, b"GET /x HTTP/1.1\r\nhost: lamp.localhost\r\n\r\n");
     }
 
     #[test]

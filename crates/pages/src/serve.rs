@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
 use hyper::body::Incoming;
-use tenure_http_listener::Bounds;
+use tenure_http_listener::{Bounds, Host};
 
-use crate::machines::{Machines, PageBody, Visit, no_page};
+use crate::machines::{Cookies, Machines, PageBody, Visit, no_page};
 use crate::origin::{Meant, Origins, host_asked};
 use crate::visits::Visits;
 use crate::{fence, index};
@@ -30,6 +30,7 @@ pub struct Pages<V> {
 pub fn serve<V: Visits>(listener: TcpListener, pages: Pages<V>) -> std::io::Result<SocketAddr> {
     let bounds = Bounds { by_host: !pages.by_proxy, ..Bounds::USUAL };
     let server = Server {
+        by_proxy: pages.by_proxy,
         origins: Arc::new(pages.origins),
         visits: pages.visits,
         machines: Machines::default(),
@@ -42,6 +43,7 @@ pub fn serve<V: Visits>(listener: TcpListener, pages: Pages<V>) -> std::io::Resu
 
 #[derive(Clone)]
 struct Server<V> {
+    by_proxy: bool,
     origins: Arc<Origins>,
     visits: V,
     machines: Machines,
@@ -64,10 +66,29 @@ impl<V: Visits> Server<V> {
         match meant {
             Meant::Index => self.index(&parts, host).await,
             Meant::Machine(machine) => {
-                let visit = Visit { machine, parts, visitor: None, below: None };
+                // A proxy may have this host of the pages' own instead of the browser's.
+                let own = self.origins.host_of_its_own(host).filter(|_| !self.by_proxy);
+                if let Some(own) = own {
+                    return moved(&own, &parts);
+                }
+                let cookies = match self.by_proxy && self.origins.is_below_domain(host) {
+                    true => Cookies::OfItsHostAlone,
+                    false => Cookies::OfItsHost,
+                };
+                let visitor = self.visitor(&parts);
+                let visit = Visit { machine, parts, visitor, cookies, below: None };
                 self.machines.answer(&self.visits, visit, body).await
             }
         }
+    }
+
+    /// The host that visits: a proxy has them all, and tells them apart.
+    fn visitor(&self, parts: &request::Parts) -> Option<String> {
+        let host = match self.by_proxy {
+            true => Host::told_by_proxy(&parts.headers),
+            false => parts.extensions.get::<Host>().copied(),
+        };
+        host.map(|Host(host)| host.to_string())
     }
 
     async fn index(&self, parts: &request::Parts, host: &str) -> Response<PageBody> {
@@ -87,4 +108,15 @@ impl<V: Visits> Server<V> {
         };
         answer.into_response()
     }
+}
+
+/// Leads a browser to a host that is the page's alone.
+fn moved(host: &str, parts: &request::Parts) -> Response<PageBody> {
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let mut answer = index::line(StatusCode::TEMPORARY_REDIRECT, "this page has a host of its own");
+    // Both come from a request that was read, so it is a place.
+    if let Ok(location) = HeaderValue::from_str(&format!("//{host}{target}")) {
+        answer.headers.insert(header::LOCATION, location);
+    }
+    answer.into_response()
 }

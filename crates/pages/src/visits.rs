@@ -62,7 +62,7 @@ impl NoPage {
             }
             NoResult::Denied => (
                 StatusCode::FORBIDDEN,
-                "this machine lets no visitors in: its lease grants these pages no call",
+                "this machine has no page of its own, or its lease grants these pages no call",
                 None,
             ),
             NoResult::Execution | NoResult::Overspent => {

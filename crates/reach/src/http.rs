@@ -5,5 +5,5 @@ mod request;
 mod response;
 
 pub(crate) use body::{Body, Framing};
-pub(crate) use request::{BadMessage, request};
+pub(crate) use request::{BadMessage, Connection, request};
 pub(crate) use response::{BadResponse, Head};

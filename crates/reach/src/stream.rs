@@ -19,6 +19,8 @@ use crate::address::is_public;
 pub(crate) const TLS_BUFFER_BYTES: usize = 20 * 1024;
 /// The most bytes that one read takes.
 const CHUNK_BYTES: usize = 16 * 1024;
+/// How long the rest of a TLS record is waited for whose beginning came unasked.
+const GLANCE: Duration = Duration::from_millis(50);
 /// The groups of the key agreement.
 pub(crate) const GROUPS: &[Group] = &[Group::X25519, Group::Secp256r1];
 
@@ -165,7 +167,33 @@ impl<'a> Stream<'a> {
     }
 }
 
+impl Stream<'_> {
+    /// Whether nothing has come that nobody asked for, nor the connection's end. Over TLS a ticket may have.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        while self.link.network().has_come() {
+            let mut unasked = Vec::new();
+            match self.receive(&mut unasked, Instant::now() + GLANCE) {
+                Ok(true) if unasked.is_empty() => {}
+                Err(failure) if failure.reason == NoResult::Deadline && unasked.is_empty() => {}
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
 impl Tcp {
+    /// Whether bytes wait to be read, or the connection has ended.
+    fn has_come(&self) -> bool {
+        let is_set = |it: bool| self.stream.set_nonblocking(it).is_ok();
+        if !is_set(true) {
+            return true;
+        }
+        let peeked = self.stream.peek(&mut [0]);
+        let is_nothing = peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        !is_set(false) || !is_nothing
+    }
+
     fn new(stream: TcpStream, deadline: Instant) -> Self {
         Self { stream, deadline, traffic: (0, 0) }
     }

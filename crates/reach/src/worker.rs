@@ -14,7 +14,7 @@ use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::url::{Origin, Scheme};
 use tenure_wire::{MachineId, NoResult, Url};
 
-use crate::http::{BadMessage, BadResponse, Body, Head, request};
+use crate::http::{BadMessage, BadResponse, Body, Connection, Head, request};
 use crate::servers::ClientIdentity;
 use crate::stream::{GROUPS, Stream, TLS_BUFFER_BYTES, connect, server_name};
 use crate::{Failure, IDLE, Shared};
@@ -54,6 +54,15 @@ struct Errand {
     traffic: (u64, u64),
 }
 
+impl Errand {
+    /// What becomes of the connection behind it.
+    fn connection(&self) -> Connection {
+        let origin = self.url.origin();
+        let is_all_granted = self.granted.iter().any(|pattern| pattern.is_all_of(origin));
+        Connection::of(&self.method, is_all_granted)
+    }
+}
+
 /// The visits of one machine.
 pub(crate) struct Worker<E> {
     machine: MachineId,
@@ -69,6 +78,14 @@ struct Rest {
     /// Bytes from the connection, still framed.
     received: Vec<u8>,
     is_kept: bool,
+}
+
+impl Rest {
+    /// Whether another request may go over the connection: this one is over, and nothing came that nobody asked for, which would
+    /// be taken for its answer.
+    fn is_good_for_another(&self, stream: &mut Stream<'_>) -> bool {
+        self.body.is_over() && self.is_kept && self.received.is_empty() && stream.is_quiet()
+    }
 }
 
 /// The outcome of one request.
@@ -244,7 +261,7 @@ impl<E: FnMut(Visited)> Worker<E> {
                     None => continue,
                 }
             };
-            if !rest.body.is_over() || !rest.is_kept || next.url.origin() != origin {
+            if !rest.is_good_for_another(&mut stream) || next.url.origin() != origin {
                 return Some(next);
             }
             (errand, is_fresh) = (*next, false);
@@ -292,7 +309,8 @@ impl<E: FnMut(Visited)> Worker<E> {
                 }
             };
         }
-        let mut rest = Rest { body: Body::new(head.framing), received, is_kept: head.is_kept };
+        let is_kept = head.is_kept && errand.connection() == Connection::Kept;
+        let mut rest = Rest { body: Body::new(head.framing), received, is_kept };
         let told = tell(stream, &mut rest, &head, &errand);
         let traffic = moved(stream, &errand);
         match told {
@@ -342,9 +360,11 @@ fn left(deadline: Instant) -> Duration {
 /// Sends the request and reads the head of its final response; what came behind it stays in `received`.
 fn ask(stream: &mut Stream<'_>, errand: &Errand, received: &mut Vec<u8>) -> Result<Head, Failure> {
     let Errand { method, url, message, deadline, .. } = errand;
-    let bytes = request(method, url, message.as_deref()).map_err(|BadMessage(why)| {
-        Failure::new(NoResult::Invalid, format!("the request is refused: {why}"))
-    })?;
+    let connection = errand.connection();
+    let bytes =
+        request(method, url, message.as_deref(), connection).map_err(|BadMessage(why)| {
+            Failure::new(NoResult::Invalid, format!("the request is refused: {why}"))
+        })?;
     stream.send(&bytes, *deadline)?;
     let mut interim_left = INTERIM_MAX;
     loop {

@@ -33,6 +33,8 @@ impl Server {
         }
         if !answer.is_success() {
             reply.payload = answer.bytes;
+            reply.echo =
+                (answer.code == Code::Unauthorized).then(|| self.proofs.echo_for(now, peer));
             if reply.message(Type::Confirmable, 0, &wish.token).len() > room.bytes {
                 reply.payload.clear();
             }

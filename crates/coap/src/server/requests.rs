@@ -40,9 +40,13 @@ impl Server {
         let acknowledgement = || empty_message(Type::Acknowledgement, request.id);
         match self.exchanges.state(&exchange) {
             None => {}
-            Some(State::Answered(bytes)) => {
-                let bytes = bytes.clone();
-                return self.send(peer, bytes);
+            Some(State::Answered { .. }) => {
+                // A client's own repetition has the same bytes; somebody else's may be shorter than what it asks for.
+                let room = self.proofs.room(now, peer, request.datagram_bytes).bytes;
+                if let Some(bytes) = self.exchanges.again(&exchange, room) {
+                    self.send(peer, bytes);
+                }
+                return;
             }
             Some(State::Acknowledged | State::Separate) if request.is_confirmable => {
                 return self.send(peer, acknowledgement());
@@ -70,7 +74,7 @@ impl Server {
         match next {
             Ok(Next::Answer(answer)) | Err(answer) => self.deliver(now, &visitor, answer, None),
             Ok(Next::Topic(topic)) => self.topic(now, &visitor, topic),
-            Ok(Next::Call(machine, function, parameter)) => match self.admit(peer, &machine) {
+            Ok(Next::Call(machine, function, parameter)) => match self.admit(now, peer, &machine) {
                 Ok(()) => {
                     let call = (machine, function, parameter);
                     self.begin_call(now, call, Whom::Visitor(visitor));
@@ -242,7 +246,13 @@ impl Server {
         publishes.then_some(Subject::Function { machine, function, query })
     }
 
-    fn deliver(&mut self, now: Instant, visitor: &Visitor, answer: Answer, observe: Option<u32>) {
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        visitor: &Visitor,
+        answer: Answer,
+        observe: Option<u32>,
+    ) {
         self.refused += u64::from(!answer.is_success());
         let reply = self.cut(now, &visitor.wish, answer, observe);
         self.respond(now, visitor, &reply);
@@ -262,7 +272,7 @@ impl Server {
             false => (Type::NonConfirmable, self.next_id(peer)),
         };
         let bytes = reply.message(kind, id, &wish.token);
-        self.exchanges.note(&exchange, State::Answered(bytes.clone()));
+        self.exchanges.note(&exchange, State::answered(bytes.clone()));
         self.send(peer, bytes);
     }
 }

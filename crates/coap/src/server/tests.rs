@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use tenure_wire::NoResult;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
+use super::turns::{CALLS_OF_HOST_MAX, PLACES_OF_MACHINE_MAX};
 use super::*;
+use crate::answer::AGAIN;
 use crate::block::Block;
 use crate::exchanges::{EXCHANGE_LIFETIME, EXCHANGES_MAX, EXCHANGES_OF_HOST_MAX};
 use crate::observers::{OBSERVERS_MAX, OBSERVERS_OF_HOST_MAX, SUBJECTS_MAX};
@@ -315,6 +317,103 @@ fn answer_of_a_machine_that_takes_long_comes_separately_until_it_is_acknowledged
     assert!(world.server.asking.is_empty());
 }
 
+// C6-1: four bytes, again and again, for an answer to 401.
+#[test]
+fn request_that_comes_again_gets_three_times_its_own_bytes_at_most_and_few_times() {
+    let mut world = World::new();
+    let many = (0..20).map(|at| entry(&format!("machine{at}"), true, true)).collect();
+    world.server.machines(world.now, many);
+    let padding = 0xFDE8;
+    let long = vec![b'x'; 1000];
+    let get = |path: &str, id| Asks::get(path, id).with(padding, &[7; 370]);
+    let kinds = [
+        get("m/machine1/long", 1),
+        get("m/machine1/long", 2).unconfirmed(),
+        get(".well-known/core", 3),
+        get("m/nobody/read", 4),
+        get("m/machine1/long", 5).with(6, b""),
+        get("m/machine1/long", 6).with(23, &[0x05]),
+        Asks::new(RequestType::Post, "m/machine1/long", 7).payload(&[b'q'; 380]),
+    ];
+    for (host, asks) in (1..).zip(kinds) {
+        let (victim, whole) = (peer(host), asks.bytes());
+        world.hear(victim, &whole);
+        world.answer(Some(&long));
+        let answer = world.server.transmit().expect("an answer").1;
+        assert!(answer.len() + 28 <= 3 * (whole.len() + 28), "{host}");
+        let kind = whole[0] & 0x30;
+        let short = [0x40 | kind, 1, whole[2], whole[3]];
+        let may = 3 * (short.len() + 28) - 28;
+        let mut sent = 0;
+        for _ in 0..200 {
+            world.hear(victim, &short);
+            let again: usize =
+                std::iter::from_fn(|| world.server.transmit()).map(|(_, bytes)| bytes.len()).sum();
+            assert!(again <= may, "{host}: {again} for {}", short.len());
+            sent += again;
+        }
+        assert!(sent <= usize::from(MAX_RETRANSMIT) * may, "{host}: {sent}");
+        // A client of its own, by the same bytes.
+        if answer.len() > may {
+            for _ in 0..MAX_RETRANSMIT {
+                world.hear(victim, &whole);
+                assert_eq!(world.server.transmit().map(|(_, bytes)| bytes), Some(answer.clone()));
+            }
+        }
+        world.hear(victim, &whole);
+        assert_eq!(world.server.transmit(), None, "{host}: and no more");
+    }
+}
+
+// C6-2: one host, or a forger in the names of many, and somebody else.
+#[test]
+fn machine_s_places_are_left_to_a_host_whoever_else_asks() {
+    for forges in [false, true] {
+        for proves in [false, true] {
+            let (mut world, honest) = (World::new(), peer(250));
+            if proves {
+                world.prove(honest);
+            }
+            let mut id = 0;
+            let mut crowd = |world: &mut World| {
+                for host in 0..40 {
+                    id += 1;
+                    let from = if forges { peer(host) } else { peer(1) };
+                    world.hear(from, &Asks::get("m/meter/read", id).unconfirmed().bytes());
+                }
+            };
+            crowd(&mut world);
+            world.hear(honest, &Asks::get("m/meter/read", 1).bytes());
+            let refusals: Vec<_> = std::iter::from_fn(|| world.said()).collect();
+            let own = refusals.iter().find(|(to, _)| *to == honest);
+            if forges && !proves {
+                // It may prove itself, and comes first then.
+                let (_, refusal) = own.expect("no place is left");
+                let echo = refusal.get_first_option(CoapOption::Unknown(ECHO)).unwrap();
+                let asks = Asks::get("m/meter/read", 2).with(ECHO, echo);
+                world.hear(honest, &asks.bytes());
+            } else {
+                assert!(own.is_none(), "{forges} {proves}");
+            }
+            let mut ended = 0;
+            let mut is_served = false;
+            while !is_served {
+                let call = world.server.call().expect("a call");
+                world.server.answered(world.now, call.number, Ok(Some(b"1".to_vec())));
+                while let Some((to, packet)) = world.said() {
+                    is_served |= to == honest && code(&packet) == "2.05";
+                }
+                ended += 1;
+                crowd(&mut world);
+                assert!(
+                    ended <= CALLS_OF_MACHINE_MAX + 1,
+                    "{forges} {proves}: {ended} came before"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn requests_that_are_dropped_are_not_remembered() {
     let mut world = World::new();
@@ -558,17 +657,18 @@ fn calls_are_bounded_by_host_machine_and_in_all() {
         assert_eq!(ask(&mut world, crowd, machine), None);
     }
     assert_eq!(ask(&mut world, crowd, 30).as_deref(), Some("4.29"));
-    for host in 2..=CALLS_OF_MACHINE_MAX as u8 {
+    for host in 2..=PLACES_OF_MACHINE_MAX as u8 {
         assert_eq!(ask(&mut world, peer(host), 0), None);
     }
-    assert_eq!(ask(&mut world, peer(9), 0).as_deref(), Some("5.03"));
-    let mut host = 10;
+    assert_eq!(world.server.calls.len(), CALLS_OF_HOST_MAX + CALLS_OF_MACHINE_MAX - 1);
+    assert_eq!(ask(&mut world, peer(99), 0).as_deref(), Some("4.01"));
+    let mut host = 100;
     while world.server.asking.len() < CALLS_MAX {
         assert_eq!(ask(&mut world, peer(host), 1 + usize::from(host) % 39), None);
         host += 1;
     }
-    assert_eq!(ask(&mut world, peer(200), 39).as_deref(), Some("5.03"));
-    world.answer(Some(b"1"));
+    assert_eq!(ask(&mut world, peer(200), 39).as_deref(), Some("4.01"));
+    while !world.answer(Some(b"1")).is_empty() {}
     while world.said().is_some() {}
     assert_eq!(ask(&mut world, peer(200), 39), None);
     world.answer(Some(b"1"));

@@ -6,8 +6,8 @@ mod resumption;
 mod tls;
 
 use std::io::{Read as _, Write as _};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure_kernel::{Ask, Visited};
@@ -18,7 +18,7 @@ use harness::{Device, Server, ok, read_request};
 #[test]
 fn requests_of_a_machine_share_a_connection_and_arrive_whole() {
     let server = Server::answering(|request| ok(&request.replace("\r\n", "|")));
-    let mut device = Device::new(&[]);
+    let mut device = Device::new(&[&server.url("/*")]);
     let told = device.ask("POST", &server.url("/v1?a=b"), Some("x-a: 1\r\n\r\nhello\r\n"));
     let told = String::from_utf8(told.result.unwrap().unwrap()).unwrap();
     let (head, body) = told.split_once("\r\n\r\n").unwrap();
@@ -99,6 +99,8 @@ fn redirects_lead_where_the_lease_does_and_nowhere_else() {
             "/v1/out" => to("302 Found", "/admin"),
             "/v1/away" => to("307 Temporary Redirect", "http://127.0.0.1:1/v1/x"),
             "/v1/up" => to("302 Found", "../admin"),
+            "/v1/trick" => to("302 Found", "..;/admin"),
+            "/v1/twice" => to("307 Temporary Redirect", "/v1/..%255cadmin"),
             "/v1/round" => to("302 Found", "/v1/round"),
             "/v1/form" => to("303 See Other", "/v1/done"),
             path => ok(&format!("{} {path}", request.split(' ').next().unwrap())),
@@ -110,11 +112,84 @@ fn redirects_lead_where_the_lease_does_and_nowhere_else() {
     // Another method isn't repeated elsewhere: the machine is told, and may.
     let told = device.told("POST", &server.url("/v1/old"));
     assert!(told.starts_with("HTTP/1.1 302 ") && told.contains("location: /v1/new?x"), "{told}");
-    for path in ["/v1/out", "/v1/away", "/v1/up", "/v1/round"] {
+    // C3-3: also by a path that others read as one elsewhere.
+    for path in ["/v1/out", "/v1/away", "/v1/up", "/v1/round", "/v1/trick", "/v1/twice"] {
         let (reason, words) = device.failed("GET", &server.url(path));
         assert_eq!(reason, NoResult::Denied, "{path}: {words}");
         assert!(words.contains("leads"), "{words}");
     }
+}
+
+/// A server that reads no bodies, as small ones do: what stands in one is its next request. Tells the lines of those that it saw.
+fn server_without_bodies() -> (Server, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let server = Server::start(move |mut stream| {
+        loop {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") {
+                if stream.read_exact(&mut byte).is_err() {
+                    return;
+                }
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap();
+            noted.lock().unwrap().push(head.lines().next().unwrap().to_string());
+            if stream.write_all(&ok("done")).is_err() || head.contains("connection: close") {
+                return;
+            }
+        }
+    });
+    (server, seen)
+}
+
+// C3-1
+#[test]
+fn request_in_the_body_of_another_reaches_no_server_that_grants_less_than_all_of_itself() {
+    let (server, seen) = server_without_bodies();
+    let mut device = Device::new(&[&server.url("/v1/*")]);
+    let hidden = "x: a\r\n\r\nDELETE /admin/users HTTP/1.1\r\nhost: a\r\n\r\n";
+    let refused = device.ask("GET", &server.url("/v1/x"), Some(hidden));
+    assert_eq!(refused.result, Err(NoResult::Invalid));
+    for path in ["/v1/a", "/v1/b"] {
+        assert!(device.ask("POST", &server.url(path), Some(hidden)).result.is_ok());
+    }
+    assert!(device.told("GET", &server.url("/v1/c")).ends_with("done"));
+    let lines = ["POST /v1/a HTTP/1.1", "POST /v1/b HTTP/1.1", "GET /v1/c HTTP/1.1"];
+    assert_eq!(*seen.lock().unwrap(), lines);
+    // Over the first one nothing was sent.
+    assert_eq!(server.connections.load(Ordering::SeqCst), 4);
+}
+
+// C3-4
+#[test]
+fn answer_that_nobody_asked_for_is_no_answer_to_the_next_request() {
+    let (said, says) = std::sync::mpsc::channel::<()>();
+    let said = Mutex::new(said);
+    let server = Server::start(move |mut stream| {
+        // What is unasked leaves at once, and not with the next request's acknowledgement (RFC 9293 §3.7.4).
+        stream.set_nodelay(true).unwrap();
+        while let Some(request) = read_request(&mut stream) {
+            let path = request.split(' ').nth(1).unwrap().to_string();
+            let _ = stream.write_all(&ok(&path));
+            if path == "/at-once" {
+                let _ = stream.write_all(&[ok("evil"), ok("evil")].concat());
+            }
+            if path == "/later" {
+                let _ = stream.write_all(&ok("evil"));
+                let _ = said.lock().unwrap().send(());
+            }
+        }
+    });
+    let mut device = Device::new(&[&server.url("/*")]);
+    assert!(device.told("GET", &server.url("/at-once")).ends_with("/at-once"));
+    assert!(device.told("GET", &server.url("/a")).ends_with("/a"));
+    assert!(device.told("GET", &server.url("/later")).ends_with("/later"));
+    says.recv().unwrap();
+    let told = device.told("GET", &server.url("/b"));
+    assert!(told.ends_with("/b"), "{told}");
+    assert!(device.told("GET", &server.url("/c")).ends_with("/c"));
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3, "the last two share one");
 }
 
 #[test]
@@ -218,9 +293,11 @@ fn connection_that_the_server_closed_meanwhile_is_opened_anew_for_what_changes_n
     let server = Server::start(|mut stream| {
         if let Some(request) = read_request(&mut stream) {
             let _ = stream.write_all(&ok(request.split(' ').next().unwrap()));
+            // It is closed behind the next one.
+            let _ = read_request(&mut stream);
         }
     });
-    let mut device = Device::new(&[]);
+    let mut device = Device::new(&[&server.url("/*")]);
     for _ in 0..3 {
         assert!(device.told("GET", &server.url("/")).ends_with("GET"));
     }
