@@ -5,6 +5,9 @@ pub(crate) mod once;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::store::space::{self, Keeps};
+use crate::store::sql::{self, Connection};
+
 /// A request whose pass has been checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
@@ -16,12 +19,16 @@ pub(crate) struct Exchange {
     pub(crate) body: Vec<u8>,
     /// The key that asks.
     pub(crate) who: String,
-    /// The person who asks in the key's name; empty where the key itself does.
+    /// Who asks in the key's name, for the audit log: a person, a token or both; empty where the key itself does.
     pub(crate) by: String,
+    /// The person among them; empty where there is none.
+    pub(crate) person: String,
     /// The wall clock, in seconds since 1970 UTC.
     pub(crate) unix_s: u64,
     /// Since when the hub has heard its devices without a gap, by the same clock.
     pub(crate) hub_hears_since_unix_s: u64,
+    /// Whether it may be noted in the audit log where it only ends something: others have their part of a day's entries.
+    pub(crate) is_noted: bool,
 }
 
 /// An answer.
@@ -83,6 +90,20 @@ impl Reply {
         };
         self.headers.iter().filter_map(valid).collect()
     }
+}
+
+/// The most bytes that an act of a person adds, its entry in the audit log included.
+const ACT_BYTES: usize = 2 * 1024;
+
+/// Why something that a person adds isn't done on a disk that is nearly full.
+///
+/// # Errors
+/// The database fails.
+pub(crate) fn no_room(connection: &Connection) -> Result<Option<Reply>, sql::Error> {
+    let text =
+        "the hub has room for the ends of passes, dismissals and revocations alone: see --disk-max";
+    let is_left = space::is_left(connection, Keeps::History, ACT_BYTES)?;
+    Ok((!is_left).then(|| Reply::problem(StatusCode::INSUFFICIENT_STORAGE, text)))
 }
 
 /// The segments of a path, decoded.

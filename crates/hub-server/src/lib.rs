@@ -13,6 +13,8 @@
 //! | `registry` | packages by digest, as a registry |
 //! | `exchange` | one request and its answer |
 //! | `store` | the database: its engines, its versions, its audit log |
+//! | `names` | names of people, and which of them read alike |
+//! | `owners` | whose keys are owners' at this hub |
 //! | `running` | the state in memory that the hub's thread and its pages share |
 //! | `traces` | spans of what is done, and their way to a collector |
 //! | `trust` | TLS towards servers: a database, a mail server, a collector |
@@ -29,6 +31,8 @@ mod alarms;
 mod api;
 mod devices;
 mod exchange;
+mod names;
+mod owners;
 mod registry;
 mod rollouts;
 mod running;

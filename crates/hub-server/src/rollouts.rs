@@ -196,5 +196,10 @@ fn now(exchange: &Exchange) -> i64 {
     seconds(exchange.unix_s)
 }
 
+/// The later of that moment and of the one since which the hub has heard: what was to come in between may have come.
+fn heard_from(exchange: &Exchange, unix_s: i64) -> i64 {
+    unix_s.max(seconds(exchange.hub_hears_since_unix_s))
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,22 @@
 //! The state that a hub's own thread and its pages share while they run, beside the database.
 
+pub(crate) mod acts;
 pub(crate) mod live_logs;
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use tenure_hub::Fullness;
 
+use crate::owners::Owners;
+use acts::Acts;
 use live_logs::LiveLogs;
 
+/// How long after a jump of the wall clock another one isn't told, in seconds.
+const JUMP_AGAIN_S: u64 = 600;
+/// How long a jump of the wall clock is told, in seconds.
+const JUMP_TOLD_S: u64 = 60 * 60;
 /// The longest time between two turns of the hub's thread at which it still hears, in seconds.
 const DEAF_S: u64 = 10;
 
@@ -20,22 +27,37 @@ pub struct Running(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     logs: LiveLogs,
-    hears: Hears,
+    hears: Mutex<Hears>,
     writers: Mutex<Writers>,
     changed: Condvar,
     /// The most pages of the database; 0 for no limit.
     pages_max: AtomicU32,
     /// How full the hub's tables are.
     fullness: Mutex<Vec<Fullness>>,
+    /// What is changed in this day, and by whom.
+    acts: Acts,
+    /// Whose keys are owners' here.
+    owners: Mutex<Arc<Owners>>,
+    /// The last jump of the wall clock.
+    jump: Mutex<Option<Jump>>,
     /// How far this computer's clock is corrected, in milliseconds: all hubs on one database have its time.
     clock_correction_ms: AtomicI64,
 }
 
-/// Since when the hub has heard without a gap, and when it did last: seconds since 1970 UTC.
-#[derive(Debug, Default)]
+/// Since when the hub has heard without a gap, and when it did last: seconds since 1970 UTC. Both change together.
+#[derive(Clone, Copy, Debug, Default)]
 struct Hears {
-    since_unix_s: AtomicU64,
-    last_unix_s: AtomicU64,
+    since_unix_s: u64,
+    last_unix_s: u64,
+}
+
+/// A jump of the wall clock: it was set, or the hub was away for so long.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    /// When it was noticed, in seconds since 1970 UTC by the clock after it.
+    at_unix_s: u64,
+    /// How far it went; negative for back.
+    by_s: i64,
 }
 
 /// The writers of the database: one at a time, the directory before all others.
@@ -53,6 +75,20 @@ impl Running {
     /// The logs that are watched.
     pub(crate) fn logs(&self) -> &LiveLogs {
         &self.0.logs
+    }
+
+    /// What is changed in this day, and by whom.
+    pub(crate) fn acts(&self) -> &Acts {
+        &self.0.acts
+    }
+
+    /// Whose keys are owners' here.
+    pub(crate) fn owners(&self) -> Arc<Owners> {
+        Arc::clone(&self.0.owners.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn admit(&self, owners: Owners) {
+        *self.0.owners.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(owners);
     }
 
     /// The wall clock of the hub, in seconds since 1970 UTC: this computer's, corrected by that of a database which other
@@ -73,23 +109,52 @@ impl Running {
     /// Says that the hub hears its devices now, which it does every few seconds at least. After a gap, or a jump of the
     /// clock, it hears anew from now on: silence of before proves nothing.
     pub fn hear(&self, unix_s: u64) {
-        let Hears { since_unix_s, last_unix_s } = &self.0.hears;
-        let last = last_unix_s.swap(unix_s, Ordering::Relaxed);
+        let mut hears = self.0.hears.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = hears.last_unix_s;
         if unix_s < last || unix_s - last > DEAF_S {
-            since_unix_s.store(unix_s, Ordering::Relaxed);
+            hears.since_unix_s = unix_s;
+        }
+        hears.last_unix_s = unix_s;
+    }
+
+    /// Since when the hub has heard without a gap, as it is at `unix_s`, when silence is to be judged: both in seconds since
+    /// 1970 UTC. A hub that hears nothing at that moment has heard since then at the earliest: its thread may be the last
+    /// one to wake after the process stood still. Where no thread of a hub ever took note, as in a tool, nothing was missed.
+    pub(crate) fn hears_since_unix_s(&self, unix_s: u64) -> u64 {
+        match self.is_deaf(unix_s) {
+            Some(Some(_)) => unix_s,
+            Some(None) | None => self.hears().since_unix_s,
         }
     }
 
-    /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
-    pub(crate) fn hears_since_unix_s(&self) -> u64 {
-        self.0.hears.since_unix_s.load(Ordering::Relaxed)
+    fn hears(&self) -> Hears {
+        *self.0.hears.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the hub hears no device now; if so, since how many seconds, unless it never did.
     pub(crate) fn is_deaf(&self, unix_s: u64) -> Option<Option<u64>> {
-        let last = self.0.hears.last_unix_s.load(Ordering::Relaxed);
+        let last = self.hears().last_unix_s;
         let silent_s = unix_s.saturating_sub(last);
         (silent_s > DEAF_S).then_some((last > 0).then_some(silent_s))
+    }
+
+    /// Takes note that the wall clock went on by so many seconds at once, or back, and says so.
+    pub(crate) fn note_jump(&self, at_unix_s: u64, by_s: i64) {
+        let mut jump = self.0.jump.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that can't be written down yet comes again.
+        if jump.is_some_and(|jump| at_unix_s.abs_diff(jump.at_unix_s) < JUMP_AGAIN_S) {
+            return;
+        }
+        let noted = Jump { at_unix_s, by_s };
+        tracing::error!("{}", noted.words());
+        *jump = Some(noted);
+    }
+
+    /// The last jump of the wall clock in words, for an hour.
+    pub(crate) fn jump(&self, unix_s: u64) -> Option<String> {
+        let jump = *self.0.jump.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |jump: &Jump| unix_s.saturating_sub(jump.at_unix_s) < JUMP_TOLD_S;
+        jump.filter(is_new).map(|jump| jump.words())
     }
 
     /// Says how full the hub's tables are now.
@@ -148,6 +213,21 @@ impl Running {
     }
 }
 
+impl Jump {
+    fn words(self) -> String {
+        let by = humantime::format_duration(Duration::from_secs(self.by_s.unsigned_abs()));
+        match self.by_s < 0 {
+            true => format!(
+                "the clock went back by {by}: records of a time that never came are over, and nothing is forgotten for it"
+            ),
+            false => format!(
+                "the clock went ahead by {by} while the hub heard nobody: it was off or stood still, or its clock is wrong; \
+                 nothing is forgotten for it"
+            ),
+        }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         self.0.writers().is_writing = false;
@@ -166,8 +246,21 @@ mod tests {
         let running = Running::default();
         for (unix_s, since) in [(100, 100), (105, 100), (115, 100), (126, 126), (120, 120)] {
             running.hear(unix_s);
-            assert_eq!(running.hears_since_unix_s(), since, "at {unix_s}");
+            assert_eq!(running.hears_since_unix_s(unix_s), since, "at {unix_s}");
         }
+    }
+
+    /// The threads that judge silence may be the first to wake.
+    #[test]
+    fn hub_that_stood_still_has_heard_nothing_before_its_own_thread_wakes() {
+        let running = Running::default();
+        for unix_s in [100, 105, 110] {
+            running.hear(unix_s);
+        }
+        assert_eq!(running.hears_since_unix_s(120), 100);
+        assert_eq!(running.hears_since_unix_s(190), 190, "nobody listened");
+        running.hear(190);
+        assert_eq!(running.hears_since_unix_s(191), 190);
     }
 
     #[test]

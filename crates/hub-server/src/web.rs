@@ -15,6 +15,7 @@ mod bodies;
 mod extract;
 mod figures;
 mod files;
+mod fixed;
 mod gate;
 mod health;
 mod layers;

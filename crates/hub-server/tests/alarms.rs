@@ -15,7 +15,7 @@ use tenure_wire::control::{HeapStatus, RoomStatus};
 use tenure_wire::hub::{Answer, Scope, function};
 use tenure_wire::report::{DeviceReport, FaultReport, MachineReport, Report, Reported};
 use tenure_wire::{Digest, Label, PublicKey};
-use world::watching::{noted, rule, telling, turn_until_noted, watching};
+use world::watching::{hearing, noted, rule, telling, turn_until_noted, watching};
 use world::{World, device, now, owner, receipt};
 
 fn report(number: u64, store_bytes_used: u64) -> Report {
@@ -117,6 +117,8 @@ fn each_condition_raises_an_alarm_on_the_devices_on_which_it_holds() {
         ]
     );
     let found = items(&mut world, 1);
+    let faults = found.iter().find(|item| item["rule"] == "faults").unwrap();
+    assert_eq!(faults["detail"], "4 faults, the last of thermostat: unreachable");
     let flash = found.iter().find(|item| item["rule"] == "flash").unwrap();
     assert_eq!(
         (&flash["detail"], &flash["condition"]),
@@ -191,7 +193,7 @@ fn hub_that_was_away_itself_tells_of_no_silence_and_ends_none() {
     let mut alarms_by_rules = watching(&world, vec![rule("away", "silent > 20m")]);
     alarms_by_rules.turn(at + 1_300).unwrap();
     assert_eq!(alarms(&mut world).len(), 2);
-    world.database.running().hear(at + 5_000);
+    hearing(&world, at + 5_000, at + 6_300);
     world.list(1, 13, "den");
     for after_s in [5_100, 5_200, 6_000] {
         alarms_by_rules.turn(at + after_s).unwrap();
@@ -199,6 +201,20 @@ fn hub_that_was_away_itself_tells_of_no_silence_and_ends_none() {
     }
     alarms_by_rules.turn(at + 6_300).unwrap();
     assert_eq!(alarms(&mut world).len(), 3, "it has heard for twenty minutes again");
+}
+
+/// The thread of the alarms may wake before the one that hears.
+#[test]
+fn hub_that_stood_still_raises_no_silence_as_it_wakes() {
+    let mut world = World::with_fleet();
+    let at = now();
+    let mut alarms_by_rules = watching(&world, vec![rule("away", "silent > 20m")]);
+    hearing(&world, at, at + 1_190);
+    alarms_by_rules.turn(at + 1_290).unwrap();
+    assert_eq!(alarms(&mut world).len(), 0, "nobody listened for 100 seconds");
+    hearing(&world, at + 1_290, at + 2_600);
+    alarms_by_rules.turn(at + 2_600).unwrap();
+    assert_eq!(alarms(&mut world).len(), 2);
 }
 
 #[test]

@@ -96,10 +96,15 @@ fn full_disk_refuses_the_whole_batch_and_writes_go_on_when_there_is_room() {
     assert!(count > 0, "some of the batch were written before");
     assert!(!put(&mut database, "cellar", 1), "nothing more counts in this batch");
     assert!(database.commit().is_err());
+    // D-17: what devices say isn't known from now on.
+    assert!(!database.keeps_records());
     assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
     database.limit_pages(None).unwrap();
+    database.commit().unwrap();
+    assert!(!database.keeps_records(), "no record was kept");
     assert!(put(&mut database, "cellar", 1));
     database.commit().unwrap();
+    assert!(database.keeps_records());
     assert_eq!(sequences(&mut database).len(), 2);
 }
 
@@ -207,6 +212,75 @@ fn database_of_a_newer_version_or_of_another_program_is_refused_and_left_as_it_i
     assert!(matches!(Database::open(&other), Err(DatabaseError::Sql(_))));
 }
 
+/// A database that a hub made, and that somebody changed by this.
+fn changed(statement: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Database::open(path(&folder)).unwrap());
+    let connection = rusqlite::Connection::open(path(&folder)).unwrap();
+    connection.execute_batch(statement).unwrap();
+    folder
+}
+
+// Audit B, §1 and §6: the file of a backup may be anybody's.
+#[test]
+fn file_that_would_compute_is_no_hub_s_database_for_a_hub_and_for_a_look_at_its_log() {
+    for (statement, named) in [
+        (
+            "ALTER TABLE audit RENAME TO kept; CREATE VIEW audit AS \
+             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT n AS number FROM n",
+            "audit",
+        ),
+        ("CREATE TRIGGER t AFTER INSERT ON passes BEGIN DELETE FROM audit; END", "t"),
+        (
+            "CREATE TRIGGER t AFTER UPDATE ON devices BEGIN UPDATE passes SET scopes = 'people'; END",
+            "t",
+        ),
+        ("CREATE VIEW v AS SELECT 1", "v"),
+        ("DROP VIEW alarms; CREATE VIEW alarms AS SELECT 1", "alarms"),
+        (
+            "DROP TRIGGER device_gone; CREATE TRIGGER device_gone AFTER DELETE ON devices BEGIN SELECT 1; END",
+            "device_gone",
+        ),
+        (
+            "DROP TABLE audit; CREATE TABLE audit (number INTEGER, unix_s INTEGER, who TEXT, action TEXT, subject TEXT, \
+             detail TEXT AS (who || who), owner TEXT, hash BLOB, \"by\" TEXT)",
+            "audit",
+        ),
+        (
+            "DROP TABLE people; CREATE TABLE people (id INTEGER PRIMARY KEY, owner TEXT, name TEXT, role TEXT)",
+            "people",
+        ),
+        ("CREATE TRIGGER \"\u{1b}[2J\" AFTER INSERT ON passes BEGIN SELECT 1; END", "\u{FFFD}[2J"),
+    ] {
+        let folder = changed(statement);
+        let is_named = |error: Option<DatabaseError>| matches!(&error, Some(DatabaseError::Schema(name)) if name == named);
+        assert!(is_named(Database::read(path(&folder)).err()), "{statement}");
+        assert!(is_named(Database::open(path(&folder)).err()), "{statement}");
+    }
+    // What computes nothing by itself may have been added.
+    let folder = changed(
+        "CREATE TABLE notes (text TEXT); CREATE INDEX notes_by_text ON notes (text); ANALYZE",
+    );
+    assert!(Database::read(path(&folder)).is_ok() && Database::open(path(&folder)).is_ok());
+}
+
+#[test]
+fn text_of_hundreds_of_megabytes_in_an_audit_log_takes_no_such_memory() {
+    let folder = changed(
+        "INSERT INTO audit VALUES (1, 1, '', '', CAST(zeroblob(3000000) AS TEXT), '', '', zeroblob(32), '')",
+    );
+    let verified = Database::read(path(&folder)).unwrap().verify_audit();
+    assert!(matches!(verified, Err(DatabaseError::Sql(_))), "{verified:?}");
+}
+
+#[test]
+fn file_of_another_program_has_no_log_of_a_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = rusqlite::Connection::open(path(&folder)).unwrap();
+    connection.execute_batch("CREATE TABLE audit (number INTEGER)").unwrap();
+    assert!(matches!(Database::read(path(&folder)), Err(DatabaseError::Foreign)));
+}
+
 #[test]
 fn changed_deleted_or_exchanged_audit_entry_is_found() {
     for (change, number) in [
@@ -236,9 +310,20 @@ fn audit_log_of_a_backup_from_before_it_named_people_is_verified_as_it_is() {
     assert!(put(&mut database, "attic", 1) && put(&mut database, "cellar", 1));
     database.commit().unwrap();
     drop(database);
-    let connection = rusqlite::Connection::open(path(&folder)).unwrap();
-    connection.execute_batch("ALTER TABLE audit DROP COLUMN \"by\"").unwrap();
-    let old = Database::read(path(&folder)).unwrap();
+    let before = folder.path().join("before.sqlite");
+    let connection = rusqlite::Connection::open(&before).unwrap();
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    for step in 1..=11 {
+        let step = std::fs::read_to_string(migrations.join(format!("{step}.sql"))).unwrap();
+        connection.execute_batch(&step).unwrap();
+    }
+    connection
+        .execute_batch("PRAGMA application_id = 0x546E4862; PRAGMA user_version = 11")
+        .unwrap();
+    connection.execute("ATTACH ?1 AS now", [path(&folder).to_str().unwrap()]).unwrap();
+    let copy = "INSERT INTO audit SELECT number, unix_s, who, action, subject, detail, owner, hash FROM now.audit";
+    connection.execute_batch(copy).unwrap();
+    let old = Database::read(&before).unwrap();
     assert_eq!(old.verify_audit().unwrap().unwrap().unwrap().number, 2);
     connection.execute_batch("UPDATE audit SET who = 'x' WHERE number = 2").unwrap();
     assert_eq!(old.verify_audit().unwrap(), Err(Broken { number: 2 }));

@@ -1,13 +1,19 @@
 //! What a hub acknowledged is there afterwards, whatever other programs do with its file meanwhile.
 
+#[path = "world/records.rs"]
+mod records;
 mod world;
 
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use records::{put, sequences};
 use tenure_hub::Storage as _;
-use world::{World, owner};
+use tenure_hub_server::{Database, DatabaseError};
+use tenure_wire::hub::Access;
+use world::{World, now, owner};
 
 /// Names the database to the process that looks at it.
 const LOOKED_AT: &str = "TENURE_TEST_LOOKED_AT";
@@ -54,9 +60,8 @@ fn asked() -> (World, PathBuf) {
 #[test]
 fn hub_whose_pages_were_asked_for_still_holds_its_lock() {
     let (_world, path) = asked();
-    let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return };
-    let (process, inode) =
-        (std::process::id().to_string(), std::fs::metadata(&path).unwrap().ino());
+    let Ok(locks) = fs::read_to_string("/proc/locks") else { return };
+    let (process, inode) = (std::process::id().to_string(), fs::metadata(&path).unwrap().ino());
     let is_ours = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at = |index: usize| words.get(index).copied().unwrap_or_default();
@@ -83,12 +88,255 @@ fn hub_whose_file_was_replaced_acknowledges_nothing_more() {
     let path = PathBuf::from(world.place.address());
     world.database.check_place().unwrap();
     let copy = path.with_extension("copy");
-    std::fs::copy(&path, &copy).unwrap();
-    std::fs::rename(&copy, &path).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    fs::rename(&copy, &path).unwrap();
     let refused = world.database.check_place().unwrap_err().to_string();
     assert!(refused.contains("isn't the file any more"), "{refused}");
     world.list_until(1, 13, "shed-2", world::now() + 600);
     assert!(world.database.commit().is_err());
-    std::fs::remove_file(&path).unwrap();
+    fs::remove_file(&path).unwrap();
     assert!(world.database.check_place().is_err());
+}
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// A hub that took note of its clock, and whose device `attic` reported a fault.
+fn with_history() -> World {
+    let mut world = World::with_fleet();
+    world.database.tick(now()).unwrap();
+    world.commit();
+    let fault = format!(
+        "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', {}, 'unreachable')",
+        now()
+    );
+    world.write_by_hand(&fault);
+    world
+}
+
+/// The names of the devices that may be forgotten at that time.
+fn forgettable(world: &mut World, at: u64) -> Vec<String> {
+    let names = world.database.forgettable(at - 30 * DAY_S, 30 * DAY_S).unwrap().unwrap();
+    let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.sort();
+    names
+}
+
+fn count(world: &mut World, path: &str, number: u8) -> usize {
+    let token = world.token(&owner(number));
+    world.get(path, &[&token]).json()["items"].as_array().unwrap().len()
+}
+
+/// D-1: the clock alone went on, as it does while all are off.
+#[test]
+fn device_is_forgotten_after_a_month_in_which_the_hub_heard_and_keeps_its_history() {
+    let mut world = with_history();
+    let later = now() + 31 * DAY_S;
+    world.database.tick(later).unwrap();
+    world.commit();
+    assert_eq!(forgettable(&mut world, later), [""; 0]);
+    world.write_by_hand(&format!("UPDATE clocks SET unix_s = {later} WHERE name = 'steady'"));
+    assert_eq!(forgettable(&mut world, later), ["attic", "cellar", "shed"]);
+    world.keep(|world| world.database.delete(&"attic".parse().unwrap()).unwrap());
+    world.keep(|world| world.database.delete(&"cellar".parse().unwrap()).unwrap());
+    assert_eq!(count(&mut world, "/v1/devices", 1), 0);
+    assert_eq!(count(&mut world, "/v1/faults", 1), 1, "it has an end of its own");
+    assert_eq!(world.place.rows("SELECT value FROM figures WHERE name = 'devices'"), ["1"]);
+    assert_eq!(world.place.rows("SELECT name FROM devices WHERE owner <> ''").len(), 2);
+    let noted = "SELECT subject FROM audit WHERE action = 'forgotten' ORDER BY number";
+    assert_eq!(world.place.rows(noted), ["attic", "cellar"]);
+    assert_eq!(world.database.records().unwrap().len(), 1, "the shed");
+
+    world.list(1, 10, "attic");
+    assert_eq!(count(&mut world, "/v1/devices", 1), 1);
+    assert_eq!(count(&mut world, "/v1/faults", 1), 1, "it is back, and so is its history");
+    assert!(world.database.verify_audit().unwrap().is_ok());
+}
+
+/// The name was free, and is another's now.
+#[test]
+fn device_with_the_name_of_one_that_was_forgotten_has_nothing_of_its_history() {
+    let mut world = with_history();
+    world.keep(|world| world.database.delete(&"attic".parse().unwrap()).unwrap());
+    world.list(2, 14, "attic");
+    for number in [1, 2] {
+        assert_eq!(count(&mut world, "/v1/faults", number), 0, "of owner {number}");
+    }
+    assert_eq!(count(&mut world, "/v1/devices", 2), 2);
+}
+
+/// D-1: all passes were deleted by a clock that was a year ahead for less than a minute.
+#[test]
+fn token_that_is_over_by_a_clock_that_is_wrong_is_good_once_the_clock_is_right() {
+    let mut world = with_history();
+    let token = world.token(&owner(1));
+    let later = now() + 400 * DAY_S;
+    world.database.tick(later).unwrap();
+    world.pass_at(&owner(1), Access::Session, later);
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 200);
+    world.write_by_hand(&format!("UPDATE clocks SET unix_s = {later} WHERE name = 'steady'"));
+    world.pass_at(&owner(1), Access::Session, later);
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 401);
+    let noted = "SELECT count(*) FROM audit WHERE action = 'forgot a token that is over'";
+    assert_eq!(world.place.rows(noted), ["1"]);
+}
+
+/// D-14: a device whose record was taken by a clock that was ahead isn't there until then.
+#[test]
+fn record_of_a_time_that_never_came_is_over_once_the_clock_is_back() {
+    let mut world = with_history();
+    let ahead = now() + 365 * DAY_S;
+    world.database.tick(ahead).unwrap();
+    world.commit();
+    world.write_by_hand(&format!(
+        "UPDATE devices SET heard_unix_s = {ahead}, expires_unix_s = {ahead} + 60 WHERE name = 'attic'"
+    ));
+    world.database.tick(now()).unwrap();
+    world.commit();
+    let states = "SELECT name FROM devices WHERE expires_unix_s > unixepoch() + 86400";
+    assert_eq!(world.place.rows(states), [""; 0]);
+    let heard = "SELECT count(*) FROM devices WHERE heard_unix_s <= unixepoch() + 60";
+    assert_eq!(world.place.rows(heard), ["3"]);
+}
+
+#[test]
+fn jump_of_the_clock_is_told_by_ready_and_stands_in_the_audit_log() {
+    let mut world = World::with_fleet();
+    for at in [now() - 2 * DAY_S, now()] {
+        world.database.tick(at).unwrap();
+        world.commit();
+    }
+    world.database.running().hear(now());
+    let ready = world.get("/ready", &[]);
+    assert_eq!(ready.status, 200);
+    assert!(ready.body.starts_with("ready\nthe clock went ahead by 2days"), "{}", ready.body);
+    assert_eq!(world.place.rows("SELECT action FROM audit WHERE who = 'hub'"), ["clock jumped"]);
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+/// A database with the record number `sequence` of the attic, and its log, as they are left by a process that is killed.
+fn killed(folder: &Path, sequence: u64) -> PathBuf {
+    let (lived, left) = (folder.join("lived.sqlite"), folder.join("hub.sqlite"));
+    let mut database = Database::open(&lived).unwrap();
+    assert!(put(&mut database, "attic", sequence));
+    database.commit().unwrap();
+    for suffix in ["", "-wal"] {
+        fs::copy(beside(&lived, suffix), beside(&left, suffix)).unwrap();
+    }
+    left
+}
+
+/// D-2: the log of before, folded into the copy, ruined it.
+#[test]
+fn copy_that_was_put_beside_the_log_of_before_is_refused_until_it_is_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.sqlite");
+    let mut old = Database::open(folder.path().join("old.sqlite")).unwrap();
+    assert!(put(&mut old, "cellar", 7));
+    old.commit().unwrap();
+    Database::back_up(&folder.path().join("old.sqlite"), &copy).unwrap();
+    let path = killed(folder.path(), 1);
+    fs::copy(&copy, &path).unwrap();
+    let refused = Database::open(&path);
+    assert!(matches!(refused, Err(DatabaseError::CopyBesideLog(_))));
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(&path).unwrap(), "nothing was folded into it");
+    Database::restore(&copy, &path).unwrap();
+    for _ in 0..2 {
+        let mut database = Database::open(&path).unwrap();
+        assert_eq!(sequences(&mut database), [("cellar".to_string(), 7)]);
+        assert!(matches!(Database::restore(&copy, &path), Err(DatabaseError::InUse(_))));
+    }
+    // A hub that took it up and was killed leaves its own log.
+    let path = killed(folder.path(), 2);
+    assert_eq!(sequences(&mut Database::open(&path).unwrap()), [("attic".to_string(), 2)]);
+}
+
+#[test]
+fn copy_that_is_damaged_or_no_hubs_is_not_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("hub.sqlite"), folder.path().join("copy.sqlite"));
+    let mut database = Database::open(&path).unwrap();
+    assert!(put(&mut database, "attic", 1));
+    database.commit().unwrap();
+    Database::back_up(&path, &copy).unwrap();
+    drop(database);
+    let whole = fs::read(&copy).unwrap();
+    let mut damaged = whole.clone();
+    damaged[4096..].fill(0xA5);
+    for bytes in [&damaged[..], &whole[..4096], b"no database", &[]] {
+        fs::write(&copy, bytes).unwrap();
+        assert!(Database::restore(&copy, &path).is_err(), "{} bytes", bytes.len());
+        let mut database = Database::open(&path).unwrap();
+        assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
+    }
+    let left = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+    assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("restored")));
+}
+
+/// D-8: a file system after a crash may have made it so.
+#[test]
+fn database_that_is_gone_or_empty_is_not_taken_for_a_new_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hub.sqlite");
+    let mut database = Database::open(&path).unwrap();
+    assert!(put(&mut database, "attic", 1));
+    database.commit().unwrap();
+    let copy = folder.path().join("copy.sqlite");
+    Database::back_up(&path, &copy).unwrap();
+    drop(database);
+    fs::write(&path, "").unwrap();
+    assert!(matches!(Database::open(&path), Err(DatabaseError::Gone(_))));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(Database::open(&path), Err(DatabaseError::Gone(_))));
+    assert!(!path.exists());
+    Database::restore(&copy, &path).unwrap();
+    assert_eq!(sequences(&mut Database::open(&path).unwrap()), [("attic".to_string(), 1)]);
+    // One whose making broke off before there was anything is made.
+    let other = folder.path().join("other.sqlite");
+    fs::write(&other, "").unwrap();
+    fs::write(other.with_extension("lock"), "").unwrap();
+    Database::open(&other).unwrap();
+}
+
+/// D-7: its journal was changed before anybody looked whose it was.
+#[test]
+fn database_of_another_program_is_refused_and_left_byte_for_byte_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a file of % others.sqlite");
+    let others = rusqlite::Connection::open(&path).unwrap();
+    others
+        .execute_batch("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')")
+        .unwrap();
+    drop(others);
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(Database::open(&path), Err(DatabaseError::Foreign)));
+    assert_eq!(before, fs::read(&path).unwrap());
+    assert!(!beside(&path, "-wal").exists() && !beside(&path, "-shm").exists());
+}
+
+/// D-4: a start that writes needs room on the disk.
+#[test]
+fn start_of_a_hub_writes_nothing_where_nothing_is_due() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hub.sqlite");
+    drop(Database::open(&path).unwrap());
+    let watching = rusqlite::Connection::open(&path).unwrap();
+    let version =
+        || -> i64 { watching.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap() };
+    let before = version();
+    drop(Database::open(&path).unwrap());
+    assert_eq!(version(), before);
+}
+
+/// D-16.
+#[test]
+fn backup_begins_beside_no_journal_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("hub.sqlite"), folder.path().join("copy.sqlite"));
+    let _database = Database::open(&path).unwrap();
+    fs::write(beside(&copy, "-journal"), "of another one").unwrap();
+    Database::back_up(&path, &copy).unwrap();
+    assert!(!beside(&copy, "-journal").exists());
 }

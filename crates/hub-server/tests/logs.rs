@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use serde_json::Value;
 use tenure_wire::PublicKey;
 use tenure_wire::control::LogLine;
-use tenure_wire::hub::{Answer, HubRefusal, Scope, function};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Scope, function};
 use tenure_wire::live_log::{LogShare, LogWish};
 
 use world::{World, device, now, owner};
@@ -126,7 +126,7 @@ fn device_is_asked_for_lines_while_somebody_watches_and_not_before_or_after() {
     assert_eq!(stream.messages(2), ["line 0", "line 1"]);
     assert_eq!(share(&mut world, lines(2, 1)), Some(3));
     let event = stream.next().unwrap();
-    assert_eq!((event.id.as_str(), &event.data["message"]), ("3-2", &Value::from("line 2")));
+    assert_eq!((event.id.as_str(), &event.data["message"]), ("3-2-2000", &Value::from("line 2")));
     drop(stream);
     // The hub notices when it says that it is alive.
     while share(&mut world, Vec::new()).is_some() {
@@ -146,6 +146,32 @@ fn lines_that_are_told_again_count_once_and_a_boot_begins_anew() {
     assert_eq!(again.from, Some(0), "lines of another boot are numbered anew");
     share_of(&mut world, NUMBER, BOOT + 1, vec![line(0, "thermostat", "up again")]).unwrap();
     assert_eq!(stream.messages(1), ["up again"]);
+}
+
+#[test]
+fn line_that_a_device_kept_over_its_restart_is_told_once() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let mut stream = watched(&mut world, &[&token]);
+    share(&mut world, lines(0, 3));
+    assert_eq!(stream.messages(3), ["line 0", "line 1", "line 2"]);
+    // It restarts before the hub asks again, and has kept the last two lines, and one that the hub never had.
+    let again = share_of(&mut world, NUMBER, BOOT + 1, Vec::new()).unwrap();
+    assert_eq!(again.from, Some(0));
+    let kept = lines(1, 3).into_iter().enumerate();
+    let mut kept: Vec<_> = kept.map(|(at, line)| LogLine { number: at as u64, ..line }).collect();
+    kept.push(LogLine { boot: BOOT + 1, at_ms: 1, ..line(3, "thermostat", "up again") });
+    share_of(&mut world, NUMBER, BOOT + 1, kept.clone()).unwrap();
+    assert_eq!(stream.messages(2), ["line 3", "up again"]);
+    drop(stream);
+    // So does a client whose hub was away, too.
+    while share(&mut world, Vec::new()).is_some() {
+        std::thread::yield_now();
+    }
+    let mut back = Stream::open(&world, ATTIC, &[&token, "last-event-id: 3-2-2000"]);
+    share_of(&mut world, NUMBER, BOOT + 1, Vec::new()).unwrap();
+    share_of(&mut world, NUMBER, BOOT + 1, kept).unwrap();
+    assert_eq!(back.messages(2), ["line 3", "up again"]);
 }
 
 #[test]
@@ -232,6 +258,29 @@ fn streams_of_a_key_are_bounded_and_a_place_is_free_again_after_one() {
         status = head.split(' ').nth(1).unwrap().parse().unwrap();
     }
     assert_eq!(status, 200);
+}
+
+// the same of streams.
+#[test]
+fn streams_of_people_leave_one_to_the_key_itself_and_one_person_s_leave_one_to_another() {
+    let mut world = World::with_fleet();
+    let key = world.cookie(&owner(1));
+    let mut people = Vec::new();
+    for (name, number) in [("Ada", 101), ("Bob", 102)] {
+        let own = "sec-fetch-site: same-origin";
+        let body = format!("{{\"name\": \"{name}\", \"role\": \"operator\"}}");
+        let told = world.request("POST", "/v1/people", &[&key, own], &body).body;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let code = told["code"].as_str().unwrap().to_string();
+        world.pass(&owner(number), Access::Invitation { code }).unwrap();
+        people.push(world.token_for(&owner(number), vec![Scope::Logs]));
+    }
+    let mut streams: Vec<Stream> =
+        (0..2).map(|_| Stream::open(&world, ATTIC, &[&people[0]])).collect();
+    assert_eq!(world.get(ATTIC, &[&people[0]]).status, 429);
+    streams.push(Stream::open(&world, ATTIC, &[&people[1]]));
+    assert_eq!(world.get(ATTIC, &[&people[1]]).status, 429, "the last one is the key's");
+    streams.push(Stream::open(&world, ATTIC, &[&key]));
 }
 
 #[test]

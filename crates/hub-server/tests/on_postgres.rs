@@ -4,6 +4,8 @@
 
 #[path = "alarms.rs"]
 mod alarms;
+#[path = "authority.rs"]
+mod authority;
 mod beside;
 #[path = "fleet/conflicts.rs"]
 mod conflicts;

@@ -23,8 +23,39 @@ fn cookie_of_pages_behind_tls_never_travels_without_it() {
         let reply = world.get(&format!("/sign-in?code={code}"), &[]);
         reply.header("set-cookie").unwrap().to_string()
     };
-    assert!(cookie_of(true).contains("; Secure; HttpOnly; "));
+    // nobody else sets it, and no other port is told it.
+    let by_tls = cookie_of(true);
+    assert!(
+        by_tls.contains("; Secure; HttpOnly; ") && by_tls.starts_with("__Host-tenure_session=")
+    );
     assert!(!cookie_of(false).contains("Secure"));
+    // with this prefix a browser takes it from no other host, and from no page without TLS.
+    assert!(cookie_of(true).starts_with("__Host-tenure_session="));
+}
+
+// a page of a tenant's at another port of this host sets a cookie of the hub's name.
+#[test]
+fn session_that_another_page_set_beside_the_own_or_without_the_prefix_signs_nobody_in() {
+    let mut world = World::with_fleet();
+    let (own, foreign) = (world.cookie(&owner(1)), world.cookie(&owner(2)));
+    let pair = |cookie: &str| cookie.strip_prefix("cookie: ").unwrap().to_string();
+    assert_eq!(world.get("/v1/devices", &[&own]).status, 200);
+    for both in [
+        format!("{foreign}; {}", pair(&own)),
+        format!("{own};{}", pair(&foreign)),
+        format!("{own}; tenure_session="),
+    ] {
+        assert_eq!(world.get("/v1/devices", &[&both]).status, 401, "{both}");
+    }
+    assert_eq!(world.get("/v1/devices", &[&own, &foreign]).status, 401, "in two fields");
+    assert_eq!(world.get("/v1/devices", &[&format!("{own}; {}; a=b", pair(&own))]).status, 200);
+    let mut world = World::reached(true);
+    let own = world.cookie(&owner(1));
+    let injected = own.replace("__Host-", "");
+    assert_eq!(world.get("/v1/devices", &[&own]).status, 200);
+    assert_eq!(world.get("/v1/devices", &[&injected]).status, 401);
+    let beside = format!("{own}; {}", pair(&injected).replace("session=", "session=0"));
+    assert_eq!(world.get("/v1/devices", &[&beside]).status, 200, "another name is none of ours");
 }
 
 #[test]
@@ -73,9 +104,7 @@ fn commands_that_install_are_shown_to_the_owner_of_the_device_with_the_own_packa
         assert_eq!(page.status, 200);
         page.body.contains("tenure install")
     };
-    // The tenant has a package and a receipt of the device, and doesn't own it.
-    let tenant = world.token(&owner(50));
-    assert_eq!(push(&world, &tenant, "of/tenant", &package("1.0.0")).status, 201);
+    // The tenant has a receipt of the device, and doesn't own it.
     assert!(!shows(&mut world, 50));
     assert!(!shows(&mut world, 1), "the owner pushed nothing");
     let token = world.token(&owner(1));
@@ -84,24 +113,26 @@ fn commands_that_install_are_shown_to_the_owner_of_the_device_with_the_own_packa
 }
 
 #[test]
-fn tenant_that_anybodys_device_named_has_no_room_for_packages_on_an_open_hub() {
+fn tenant_has_no_room_for_packages_and_starts_nothing_here() {
     let mut world = World::with_fleet();
     world.hand_in(vec![receipt(10, 1, 1, 0, NO_RECEIPT, 1)]).unwrap();
-    world.database.admit(Vec::new(), Some("http://hub".into()));
     let token = |scopes: &[Scope]| Access::Token {
         name: "ci".parse().unwrap(),
         days: 1,
         scopes: scopes.to_vec(),
     };
-    for (key, scopes, is_let_in) in [
-        (50, &[Scope::Read, Scope::Receipts][..], true),
-        (50, &[Scope::Read, Scope::Packages], false),
-        (50, &[Scope::Rollouts], false),
-        (1, &[Scope::Packages, Scope::Rollouts], true),
-    ] {
-        let pass = world.pass(&owner(key), token(scopes));
-        assert_eq!(pass.is_ok(), is_let_in, "{key} {scopes:?}: {pass:?}");
-        assert!(is_let_in || pass == Err(HubRefusal::TenantAlone), "{pass:?}");
+    for owners in [world::owner_keys(), Vec::new()] {
+        world.database.admit(owners, Some("http://hub".into()));
+        for (key, scopes, is_let_in) in [
+            (50, &[Scope::Read, Scope::Receipts][..], true),
+            (50, &[Scope::Read, Scope::Packages], false),
+            (50, &[Scope::Rollouts], false),
+            (1, &[Scope::Packages, Scope::Rollouts], true),
+        ] {
+            let pass = world.pass(&owner(key), token(scopes));
+            assert_eq!(pass.is_ok(), is_let_in, "{key} {scopes:?}: {pass:?}");
+            assert!(is_let_in || pass == Err(HubRefusal::TenantAlone), "{pass:?}");
+        }
     }
     let cookie = world.cookie(&owner(50));
     assert_eq!(world.get("/v1/receipts", &[&cookie]).status, 200, "it sees its bills");
@@ -321,7 +352,7 @@ fn receipts_are_taken_once_and_priced_for_owner_and_tenant() {
     assert_eq!(world.hand_in(vec![first.clone()]), Ok(Taken { new: 1, known: 0 }));
     assert_eq!(world.hand_in(vec![first.clone(), second]), Ok(Taken { new: 1, known: 1 }));
     for key in [owner(1), owner(50)] {
-        let token = world.token(&key);
+        let token = world.token_for(&key, vec![Scope::Read]);
         let bills = world.get("/v1/bills?month=2026-11", &[&token]).json();
         assert_eq!(bills["items"].as_array().unwrap().len(), 1);
         assert_eq!(bills["items"][0]["price_millionths"], "21");
@@ -513,7 +544,7 @@ fn hosts_that_take_all_that_they_can_leave_connections_for_others() {
 }
 
 #[test]
-fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
+fn host_beyond_those_of_the_hub_gets_the_place_of_a_connection_that_only_waits() {
     let world = World::for_many_hosts();
     let mut held: Vec<TcpStream> = Vec::new();
     for host in 0..=255 {
@@ -521,16 +552,10 @@ fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
         ask_for_style(&mut stream).unwrap();
         held.push(stream);
     }
-    let mut newcomer = connect(&world, [127, 0, 0, 5]);
-    newcomer.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n").unwrap();
-    // All others are served meanwhile, by the same thread that would serve the newcomer.
-    assert!(held.iter_mut().all(|stream| ask_for_style(stream).is_ok()));
-    newcomer.set_nonblocking(true).unwrap();
-    let waits = newcomer.read(&mut [0]).unwrap_err();
-    assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock);
-    newcomer.set_nonblocking(false).unwrap();
-    drop(held.pop());
-    assert!(read_answer(&mut newcomer).unwrap().starts_with("http/1.1 200"));
+    let answer = ask_for_style(&mut connect(&world, [127, 0, 0, 5])).unwrap();
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+    let gone = held.iter_mut().map(ask_for_style).filter(Result::is_err).count();
+    assert_eq!(gone, 1, "the one that has waited longest");
 }
 
 #[test]

@@ -560,7 +560,8 @@ fn session_says_where_it_is_and_in_which_hour_it_was_used() {
     let code = world.pass(&owner(1), Access::Page).unwrap().secret;
     let agent =
         "user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0 <b>";
-    let reply = world.get(&format!("/sign-in?code={code}"), &[agent]);
+    let path = format!("/sign-in?code={code}");
+    let reply = world.get(&path, &[agent, "sec-fetch-site: none"]);
     let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap();
     let cookie = format!("cookie: {cookie}");
     let pass = |world: &World| {

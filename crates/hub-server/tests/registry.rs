@@ -610,9 +610,13 @@ fn body_beyond_the_sixteenth_waits_for_a_place() {
         world.list(whose, 20 + whose, name);
     }
     let tokens: Vec<String> = (1..=5).map(|key| world.token(&owner(key))).collect();
-    let stalls = tokens[..4].iter().flat_map(|token| [token; 4]);
-    let mut stalled: Vec<TcpStream> =
-        stalls.map(|token| push_with_a_place(&world, token)).collect();
+    let mut stalled = Vec::new();
+    for key in 1..=4 {
+        // One pass alone takes all places of its key but one.
+        let other = world.token(&owner(key));
+        let own = &tokens[usize::from(key) - 1];
+        stalled.extend([own, own, own, &other].map(|token| push_with_a_place(&world, token)));
+    }
     let mut seventeenth = stalled_push(&world, &tokens[4]);
     seventeenth.write_all(b"}").unwrap();
     for _ in 0..20 {

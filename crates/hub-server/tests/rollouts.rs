@@ -31,6 +31,8 @@ enum Death {
 struct Fleet {
     world: World,
     clock: u64,
+    /// Whether the hub takes note of when it hears, as its process does.
+    hears: bool,
     /// The pass of the command, and when it got it.
     pass: Option<(String, u64)>,
     /// The version that each device has.
@@ -66,6 +68,7 @@ impl Fleet {
         let mut fleet = Self {
             world,
             clock,
+            hears: false,
             pass: None,
             versions,
             offline,
@@ -241,6 +244,7 @@ impl Fleet {
     fn drive(&mut self, id: i64, rounds: usize) -> Value {
         for _ in 0..rounds {
             self.clock += 10;
+            self.hear();
             self.beat();
             let is_over = self.round(id).is_ok_and(|next| next["is_over"] == true);
             if is_over {
@@ -250,6 +254,13 @@ impl Fleet {
         self.death = None;
         let (_, state) = self.ask("GET", &format!("/v1/rollouts/{id}"), &Value::Null).ok().unwrap();
         state
+    }
+
+    /// The hub hears now, if it takes note of that.
+    fn hear(&self) {
+        if self.hears {
+            self.world.database.running().hear(self.clock);
+        }
     }
 
     fn all_have(&self, version: u8) -> bool {
@@ -278,6 +289,30 @@ fn bad_version_is_pulled_back_from_the_canary_and_reaches_no_other_device() {
     assert_eq!((&state["state"], fleet.all_have(OLD)), (&json!("rolled back"), true), "{state}");
     assert_eq!(state["reason"], "attic: 3 faults since the update, 0 are allowed");
     assert_eq!(fleet.touched_most, 1);
+}
+
+/// Desk 12: the page of a device proposed the version that the gate had just taken back.
+#[test]
+fn version_that_a_rollout_took_back_is_not_proposed_on_the_pages_of_devices() {
+    let mut fleet = Fleet::new();
+    let cookie = fleet.world.cookie(&owner(1));
+    let token = fleet.world.token(&owner(1));
+    let listed = fleet.world.get("/v1/packages", &[&token]).json();
+    let manifest = |version: u8| {
+        let items = listed["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["package_digest"] == digest(version)).unwrap();
+        item["digest"].as_str().unwrap().to_string()
+    };
+    let (good, bad) = (manifest(GOOD), manifest(BAD));
+    let proposes = |fleet: &mut Fleet| {
+        let page = fleet.world.get("/devices/attic", &[&cookie]);
+        assert_eq!(page.status, 200);
+        (page.body.contains(&good), page.body.contains(&bad), page.body.contains("took back"))
+    };
+    assert_eq!(proposes(&mut fleet), (false, true, false), "the newest one");
+    let id = fleet.start(BAD);
+    fleet.drive(id, 60);
+    assert_eq!(proposes(&mut fleet), (true, false, true));
 }
 
 #[test]
@@ -331,7 +366,8 @@ fn silence_while_the_hub_was_away_fails_nobody_and_silence_afterwards_does() {
     fleet.drive(id, 1);
     // Nobody could be heard; the command is the first who asks.
     fleet.clock += 3_600;
-    fleet.world.database.running().hear(fleet.clock);
+    fleet.hears = true;
+    fleet.hear();
     let next = fleet.round(id).ok().unwrap();
     assert_eq!(next["state"], "running", "{next}");
     let state = fleet.drive(id, 60);
@@ -342,9 +378,24 @@ fn silence_while_the_hub_was_away_fails_nobody_and_silence_afterwards_does() {
     fleet.drive(id, 1);
     fleet.broken = vec!["attic".into()];
     fleet.clock += 3_600;
-    fleet.world.database.running().hear(fleet.clock);
+    fleet.hears = true;
+    fleet.hear();
     let state = fleet.drive(id, 60);
     assert_eq!(state["reason"], "attic: missed its heartbeats after the update", "{state}");
+}
+
+/// Whoever asks may come before the thread that hears.
+#[test]
+fn hub_that_stood_still_pulls_no_healthy_rollout_back_as_it_wakes() {
+    let mut fleet = Fleet::new();
+    fleet.hears = true;
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    fleet.clock += 80;
+    let next = fleet.round(id).ok().unwrap();
+    assert_eq!(next["state"], "running", "{next}");
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], fleet.all_have(GOOD)), (&json!("done"), true), "{state}");
 }
 
 #[test]
@@ -385,6 +436,25 @@ fn roll_out_with_waits(before: u64, [first, after]: [u64; 2], boot: u32) -> Valu
         }
     }
     panic!("the rollout isn't over after 30 reports");
+}
+
+/// A gate of reports waits for one as long as the hub could hear it, and no longer.
+#[test]
+fn report_that_the_hub_could_not_hear_is_no_failure_of_its_device() {
+    let mut fleet = Fleet::new();
+    fleet.hears = true;
+    let mut plan = fleet.plan(GOOD);
+    plan.devices.truncate(1);
+    plan.stages = vec!["1".into()];
+    plan.gates.waited_us_max = Some(50_000);
+    let id = fleet.post(&plan).1["id"].as_i64().unwrap();
+    fleet.drive(id, 2);
+    assert_eq!(fleet.versions["attic"], GOOD);
+    fleet.clock += 3_600;
+    let state = fleet.drive(id, 2);
+    assert_eq!(state["state"], "running", "{state}");
+    let state = fleet.drive(id, 100);
+    assert_eq!(state["reason"], "attic: it hasn't reported since its update", "{state}");
 }
 
 #[test]

@@ -102,6 +102,8 @@ pub enum Notice {
         refusal: Refusal,
         /// Where it came from.
         address: Address,
+        /// Of a record that isn't good by the hub's clock: in how many seconds it ends, by that clock.
+        ends_in_s: Option<i64>,
     },
     /// A table was full, so that somebody lost a place or got none. It is said once a minute at most.
     Full(Fullness),
@@ -510,7 +512,9 @@ impl<S: Storage> Hub<S> {
                 Answer::Held(Reply { result: reply(None), otherwise, notice })
             }
             Err(Unlisted::Refused(refusal)) => {
-                self.notify(Notice::Refused { refusal, address: from });
+                let is_by_clock = refusal == Refusal::Expired;
+                let ends_in_s = is_by_clock.then(|| ends_in_s(parameter, unix_s)).flatten();
+                self.notify(Notice::Refused { refusal, address: from, ends_in_s });
                 Answer::Now(reply(Some(refusal)))
             }
             // The commit fails as well, and shows whether it may be tried again at once.
@@ -585,13 +589,20 @@ impl<S: Storage> Hub<S> {
             return Ok(());
         }
         self.swept_unix_s = unix_s;
-        let over_before_unix_s = unix_s.saturating_sub(self.config.forget_after_s);
-        for entry in self.listed.ended_before(over_before_unix_s) {
-            let name = entry.record.enrolment.device.clone();
+        let forget_after_s = self.config.forget_after_s;
+        let over_before_unix_s = unix_s.saturating_sub(forget_after_s);
+        let forgettable = self.storage.forgettable(over_before_unix_s, forget_after_s);
+        let forgettable = forgettable.map_err(|error| self.not_stored(error))?;
+        let is_by_storage = forgettable.is_some();
+        let name_of = |entry: Entry| entry.record.enrolment.device;
+        let ended =
+            || self.listed.ended_before(over_before_unix_s).into_iter().map(name_of).collect();
+        let names: Vec<Name> = forgettable.unwrap_or_else(ended);
+        for name in names {
             self.refresh(&name)?;
-            let known = self.listed.device(&name);
-            if known.is_none_or(|known| known.record.expires_unix_s >= over_before_unix_s) {
-                // Another hub heard of it since, or forgot it.
+            let Some(entry) = self.listed.device(&name).cloned() else { continue };
+            if !is_by_storage && entry.record.expires_unix_s >= over_before_unix_s {
+                // Another hub heard of it since.
                 continue;
             }
             self.is_dirty = true;
@@ -650,6 +661,13 @@ impl<S: Storage> Hub<S> {
         }
         self.notices.push_back(notice);
     }
+}
+
+/// In how many seconds a record ends; `None` if it is none.
+fn ends_in_s(parameter: &[u8], unix_s: u64) -> Option<i64> {
+    let signed: SignedRecord = postcard::from_bytes(parameter).ok()?;
+    let record = tenure_directory::open_whenever(&signed).ok()?;
+    i64::try_from(record.expires_unix_s).ok()?.checked_sub(i64::try_from(unix_s).ok()?)
 }
 
 fn take_up_seed(storage: &mut impl Storage, entropy: &mut dyn Entropy) -> Result<Seed, OpenError> {

@@ -12,7 +12,7 @@ use core::mem;
 use core::ops::Range;
 
 use tenure_crypto::machine_id;
-use tenure_directory::{Entry, Table};
+use tenure_directory::{Entry, LIFETIME_S_MAX, Table};
 use tenure_wire::directory::{DeviceRecord, ListedMachine, Query, Refusal, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
@@ -176,26 +176,26 @@ impl Listed {
         names.inspect(|_| self.step()).filter_map(|name| self.device(name)).cloned().collect()
     }
 
-    /// Brings the orders of what is in force to that time, by the records that end until then; or those that ended
-    /// since then, if the clock went back.
+    /// Brings the orders of what is in force to that time, by the records that end until then, and those that lasted too
+    /// long before; or the other way round, if the clock went back.
     fn go_to(&mut self, unix_s: u64) {
         let before = mem::replace(&mut self.at_unix_s, unix_s);
-        let (turned, are_in_force) = match before <= unix_s {
-            true => (before..unix_s, false),
-            false => (unix_s..before, true),
-        };
-        let names: Vec<Name> = self.by_end.within(turned).cloned().collect();
+        let (first, last) = (before.min(unix_s), before.max(unix_s));
+        let beyond = |unix_s: u64| unix_s.saturating_add(LIFETIME_S_MAX).saturating_add(1);
+        let over = self.by_end.within(first..last);
+        let too_long = self.by_end.within(beyond(first)..beyond(last));
+        let names: Vec<Name> = over.chain(too_long).cloned().collect();
         for name in names {
             self.step();
             if let Some(place) = self.device(&name).map(Place::of) {
-                self.show(&name, &place, are_in_force);
+                self.show(&name, &place, place.is_in_force(unix_s));
             }
         }
     }
 
     /// Brings a device from one place in all orders to another.
     fn order(&mut self, name: &Name, before: Option<&Place>, now: Option<&Place>) {
-        let is_shown = |place: &&Place| place.expires_unix_s >= self.at_unix_s;
+        let is_shown = |place: &&Place| place.is_in_force(self.at_unix_s);
         let shown = [before, now].map(|place| place.filter(is_shown));
         let [was_shown, is_shown] = shown;
         let is_same = was_shown.map(Place::shown) == is_shown.map(Place::shown);
@@ -250,6 +250,11 @@ impl Place {
             expires_unix_s: record.expires_unix_s,
             ids: entry.ids().to_vec(),
         }
+    }
+
+    /// As [`Entry::is_in_force`].
+    fn is_in_force(&self, unix_s: u64) -> bool {
+        (unix_s..=unix_s.saturating_add(LIFETIME_S_MAX)).contains(&self.expires_unix_s)
     }
 
     /// The part of it that the orders of those in force hold.

@@ -99,11 +99,25 @@ pub trait Storage {
     /// The storage fails or is full.
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError>;
 
-    /// Deletes a device's record.
+    /// Deletes a device's record, so that its name is free.
     ///
     /// # Errors
     /// The storage fails.
     fn delete(&mut self, device: &Name) -> Result<(), StorageError>;
+
+    /// The devices that may be forgotten, some of them: whose records ended before `over_before_unix_s`, and which weren't
+    /// heard for `forget_after_s` beyond that in which a hub heard. `None` where the storage doesn't know when one heard.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn forgettable(
+        &mut self,
+        over_before_unix_s: u64,
+        forget_after_s: u64,
+    ) -> Result<Option<Vec<Name>>, StorageError> {
+        let _ = (over_before_unix_s, forget_after_s);
+        Ok(None)
+    }
 
     /// Waits until everything that was written is safe from a power cut.
     ///

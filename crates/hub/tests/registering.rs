@@ -38,7 +38,11 @@ struct Faulty {
     is_away: bool,
     /// The devices that their owner has revoked.
     revoked: Vec<Name>,
+    /// Those that may be forgotten, where it knows when a hub heard.
+    forgettable: Option<Vec<Name>>,
     ticks: usize,
+    /// Whether it writes something of its own then.
+    tick_writes: bool,
     /// The devices as they stand there, where other hubs write there, too.
     shared: Option<BTreeMap<Name, Kept>>,
     /// Those that they changed since that was asked last.
@@ -73,6 +77,10 @@ impl Storage for Faulty {
         self.flash.delete(device)
     }
 
+    fn forgettable(&mut self, _: u64, _: u64) -> Result<Option<Vec<Name>>, StorageError> {
+        Ok(self.forgettable.clone())
+    }
+
     fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
         let shared = self.shared.as_ref();
         Ok(shared.map_or(Stored::AsPut, |shared| Stored::Now(shared.get(device).cloned())))
@@ -92,7 +100,7 @@ impl Storage for Faulty {
 
     fn tick(&mut self, _: u64) -> Result<bool, StorageError> {
         self.ticks += 1;
-        Ok(false)
+        Ok(self.tick_writes)
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
@@ -135,7 +143,9 @@ impl World {
             fails: false,
             is_away: false,
             revoked: Vec::new(),
+            forgettable: None,
             ticks: 0,
+            tick_writes: false,
             shared: None,
             changes: Changes::default(),
             deleted: Vec::new(),
@@ -175,15 +185,8 @@ impl World {
         name: &str,
         parameter: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, NoResult> {
-        let call = OutgoingCall {
-            function: name.to_string(),
-            parameter: Some(parameter),
-            deadline: self.now + Duration::from_secs(10),
-            attempts: 5,
-        };
-        let own = machine_id(&device.seed.device_secret().public_key());
-        let (endpoint, key) = (&mut device.endpoint, self.hub.key());
-        endpoint.call(self.now, &mut self.entropy, &own, &key, HUB, None, call).unwrap();
+        self.begin(device, name, parameter);
+        let endpoint = &mut device.endpoint;
         loop {
             self.now = self.now + Duration::from_millis(5);
             let unix_time = UnixTime { seconds: self.unix_s };
@@ -202,6 +205,35 @@ impl World {
                 if let Event::CallDone { result, .. } = event {
                     return result;
                 }
+            }
+        }
+    }
+
+    /// Has a device call, as far as its own side.
+    fn begin(&mut self, device: &mut Device, name: &str, parameter: Vec<u8>) {
+        let call = OutgoingCall {
+            function: name.to_string(),
+            parameter: Some(parameter),
+            deadline: self.now + Duration::from_secs(10),
+            attempts: 5,
+        };
+        let own = machine_id(&device.seed.device_secret().public_key());
+        let (endpoint, key) = (&mut device.endpoint, self.hub.key());
+        endpoint.call(self.now, &mut self.entropy, &own, &key, HUB, None, call).unwrap();
+        endpoint.poll(self.now, &mut self.entropy);
+    }
+
+    /// Carries what a device has to say to the hub, and what the hub says to that at once: it isn't polled.
+    fn exchange(&mut self, device: &mut Device) {
+        let unix_time = UnixTime { seconds: self.unix_s };
+        let mut moment = Moment { now: self.now, unix_time, entropy: &mut self.entropy };
+        device.endpoint.poll(self.now, moment.entropy);
+        while let Some((_, datagram)) = device.endpoint.transmit() {
+            self.hub.receive(&mut moment, device.address.clone(), &datagram);
+        }
+        while let Some((to, datagram)) = self.hub.transmit() {
+            if to == device.address {
+                device.endpoint.receive(self.now, moment.entropy, HUB, &datagram);
             }
         }
     }
@@ -307,6 +339,53 @@ fn listed_devices_keep_their_sessions_among_strangers_and_the_hub_says_which_tab
 }
 
 #[test]
+fn listed_device_whose_session_is_gone_does_not_wait_among_strangers_who_fill_their_queue() {
+    let rpc = tenure_rpc::Config {
+        handshakes_per_second: 2,
+        handshakes_per_second_max: 8,
+        ..tenure_rpc::Config::default()
+    };
+    let mut world = World::with(Config { rpc, ..Config::default() });
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    world.now = world.now + Duration::from_secs(10);
+    // More than wait there, each of a host of its own, and each shows its address; nobody is let in meanwhile.
+    let query = postcard::to_allocvec(&Query::Device("attic".parse().unwrap())).unwrap();
+    for number in 0..60 {
+        let mut stranger = world.device(2, 100 + number, "stranger");
+        world.begin(&mut stranger, function::RESOLVE, query.clone());
+        for _ in 0..6 {
+            world.exchange(&mut stranger);
+            world.now = world.now + Duration::from_millis(300);
+        }
+    }
+    let mut tables = world.hub.fullness().into_iter();
+    let door = tables.find(|table| table.table == "handshakes").unwrap();
+    assert!(door.times_full > 0, "their queue is full: {door:?}");
+    // The device has started anew, and its host is known.
+    let mut attic = world.device(1, 10, "attic");
+    attic.record.sequence = 2;
+    let before = world.now;
+    assert_eq!(world.register_itself(&mut attic).refusal, None, "and nobody puts it off");
+    let waited = world.now.since(before);
+    assert!(waited < Duration::from_secs(1), "those of the queue take seconds: {waited:?}");
+}
+
+#[test]
+fn what_the_storage_wrote_by_the_clock_is_committed_without_anybody_asking() {
+    let mut world = World::new(8);
+    for (writes, commits) in [(false, 0), (true, 1), (false, 0)] {
+        world.hub.storage().tick_writes = writes;
+        let before = world.hub.storage().commits;
+        world.now = world.now + Duration::from_secs(5);
+        let unix_time = UnixTime { seconds: world.unix_s };
+        let mut moment = Moment { now: world.now, unix_time, entropy: &mut world.entropy };
+        world.hub.poll(&mut moment);
+        assert_eq!(world.hub.storage().commits - before, commits);
+    }
+}
+
+#[test]
 fn revoked_device_is_refused_and_found_no_more() {
     let mut world = World::new(4);
     let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
@@ -372,6 +451,22 @@ fn record_that_expired_long_ago_makes_room_and_its_name_is_free_again() {
         other.record.expires_unix_s = world.unix_s + 60;
         assert_eq!(world.register_itself(&mut other).refusal, expected, "after {days} days");
     }
+}
+
+/// D-1: a wall clock that went on by a month says nothing of whether a hub heard meanwhile.
+#[test]
+fn device_is_forgotten_when_its_storage_says_so_where_that_knows_when_a_hub_heard() {
+    let mut world = World::with(Config { devices_max: 1, ..Config::default() });
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let mut other = world.device(2, 11, "attic");
+    world.unix_s = NOW + 31 * 24 * 60 * 60;
+    other.record.expires_unix_s = world.unix_s + 60;
+    world.hub.storage().forgettable = Some(Vec::new());
+    assert_eq!(world.register_itself(&mut other).refusal, Some(Refusal::NameTaken));
+    world.hub.storage().forgettable = Some(vec!["attic".parse().unwrap()]);
+    world.unix_s += 60;
+    assert_eq!(world.register_itself(&mut other).refusal, None);
 }
 
 /// A device's record of that number, as another hub heard it.

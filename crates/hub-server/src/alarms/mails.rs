@@ -167,6 +167,9 @@ fn mail(email: &Email, told: &Told) -> Result<Message, lettre::error::Error> {
         let (by, word) = (line(&acknowledged.by), line(&acknowledged.word));
         lines.push(format!("Looked after by {by}: {word}"));
     }
+    if let Some(url) = &data.url {
+        lines.extend([String::new(), line(url)]);
+    }
     lines.push(String::new());
     builder.singlepart(SinglePart::plain(lines.join("\n")))
 }
@@ -320,6 +323,16 @@ mod tests {
         // A line that begins with a space goes on with the one before (RFC 5322 §2.2.3).
         let head = head.replace("\r\n ", " ");
         (head.split("\r\n").map(String::from).collect(), text.into())
+    }
+
+    /// Desk 3: a mail leads to what it tells of.
+    #[test]
+    fn mail_of_a_hub_whose_pages_have_an_address_ends_with_that_of_the_device() {
+        let mut told = told("raised", "");
+        assert!(!sent(&told).1.contains("http"), "no address is made up");
+        told.data.url = Some("https://hub.example/devices/attic".into());
+        let text = sent(&told).1;
+        assert!(text.trim_end().ends_with("\r\n\r\nhttps://hub.example/devices/attic"), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tenure_crypto::sha256;
 use tenure_wire::Name;
 
 use crate::devices::receipts::time;
+use crate::exchange::encoded;
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
@@ -65,6 +66,9 @@ pub(super) struct Data {
     pub(super) state: String,
     /// When it was raised, as RFC 3339 has it.
     pub(super) raised: String,
+    /// The device's page, where the hub knows the address of its pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<String>,
     /// Who acknowledged it, if anybody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) acknowledged: Option<Acknowledged>,
@@ -96,6 +100,16 @@ impl Refusal {
     /// One after which the same is tried again.
     pub(super) fn passing(words: impl Into<String>) -> Self {
         Self { words: words.into(), is_final: false }
+    }
+}
+
+impl Waiting {
+    /// The same message with the address of its device's page, below that of the hub's pages. It is added when the message
+    /// is sent: whoever changes an alarm needn't know where pages are.
+    pub(super) fn linked(self, pages_url: &str) -> Self {
+        let Some(mut told) = Told::read(&self.body) else { return self };
+        told.data.url = Some(format!("{pages_url}/devices/{}", encoded(&told.data.device)));
+        Self { body: serde_json::json!(told).to_string(), ..self }
     }
 }
 
@@ -164,6 +178,7 @@ fn told(connection: &Connection, alarm: i64, unix_s: u64) -> Result<Option<Told>
             detail: row.get(4)?,
             state: row.get(5)?,
             raised: time(raised.unsigned_abs()),
+            url: None,
             acknowledged: by.zip(word).map(|(by, word)| Acknowledged { by, word }),
         })
     };

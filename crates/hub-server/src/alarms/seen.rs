@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tenure_package::Tariff;
 use tenure_wire::Name;
+use tenure_wire::printable::{counted, span};
 
 use super::rules::{Condition, Rule};
 use crate::devices::receipts;
 use crate::rollouts::{carries, text_of};
 use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, Next, Row, params};
+
+/// The most letters of a fault that an alarm tells.
+const LAST_LETTERS: u16 = 200;
 
 /// What is known beside the database.
 #[derive(Clone, Copy, Debug)]
@@ -109,12 +113,12 @@ fn silent(
 ) -> Result<(), sql::Error> {
     // A device that said it would be away for long isn't silent while its record is good.
     let query = "SELECT name, owner, labels, heard_unix_s FROM devices \
-         WHERE expires_unix_s < ?1 AND heard_unix_s < ?2 ORDER BY name";
+         WHERE expires_unix_s < ?1 AND heard_unix_s < ?2 AND length(kept) > 0 ORDER BY name";
     let before = seconds(now.unix_s.saturating_sub(over_s));
     connection.statement(query).each([seconds(now.unix_s), before], |row| {
         let heard: i64 = row.get(3)?;
         let silent_s = seconds(now.unix_s).saturating_sub(heard).unsigned_abs();
-        let silent = humantime::format_duration(Duration::from_secs(silent_s));
+        let silent = span(Duration::from_secs(silent_s));
         found.note(row, format!("silent for {silent}")).map(|()| Next::Row)
     })
 }
@@ -126,14 +130,19 @@ fn faults(
     found: &mut Found<'_>,
 ) -> Result<(), sql::Error> {
     let of_machine = if machine.is_some() { "AND f.machine = ?3" } else { "" };
+    let of_last = if machine.is_some() { "AND l.machine = ?3" } else { "" };
     let query = format!(
-        "SELECT f.device, d.owner, d.labels, count(*) FROM faults f JOIN devices d ON d.name = f.device \
+        "SELECT f.device, d.owner, d.labels, count(*), (SELECT l.machine || ': ' || substr(l.text, 1, {LAST_LETTERS}) \
+         FROM faults l WHERE l.device = f.device AND l.happened_unix_s > ?1 {of_last} \
+         ORDER BY l.happened_unix_s DESC, l.number DESC LIMIT 1) \
+         FROM faults f JOIN devices d ON d.name = f.device \
          WHERE f.happened_unix_s > ?1 {of_machine} GROUP BY f.device, d.owner, d.labels \
          HAVING count(*) > ?2 ORDER BY f.device"
     );
     let mut see = |row: &Row<'_>| {
-        let count: i64 = row.get(3)?;
-        found.note(row, format!("{count} faults")).map(|()| Next::Row)
+        let (count, last): (i64, Option<String>) = (row.get(3)?, row.get(4)?);
+        let last = last.map_or_else(String::new, |last| format!(", the last of {last}"));
+        found.note(row, counted(count, "fault") + &last).map(|()| Next::Row)
     };
     let query = connection.statement(&query);
     match machine {
@@ -151,7 +160,7 @@ fn full(
     found: &mut Found<'_>,
 ) -> Result<(), sql::Error> {
     let query = "SELECT r.device, d.owner, d.labels, r.store_bytes_used, r.store_bytes_max, r.code_bytes_used, \
-         r.code_bytes_max, r.heap_bytes_used, r.heap_bytes_max FROM reports r JOIN devices d ON d.name = r.device \
+         r.code_bytes_max, r.heap_bytes_used, r.heap_bytes_max FROM reports r JOIN devices d ON d.name = r.device AND length(d.kept) > 0 \
          ORDER BY r.device";
     connection.statement(query).each([], |row| {
         let mut details = Vec::new();
@@ -187,12 +196,12 @@ fn versions(
     match machine {
         Some(machine) => {
             let query = "SELECT m.device, d.owner, d.labels, m.version FROM machine_reports m \
-                 JOIN devices d ON d.name = m.device WHERE m.machine = ?1 ORDER BY m.device";
+                 JOIN devices d ON d.name = m.device AND length(d.kept) > 0 WHERE m.machine = ?1 ORDER BY m.device";
             connection.statement(query).each([machine], &mut see)
         }
         None => {
             let query = "SELECT r.device, d.owner, d.labels, r.version FROM reports r \
-                 JOIN devices d ON d.name = r.device ORDER BY r.device";
+                 JOIN devices d ON d.name = r.device AND length(d.kept) > 0 ORDER BY r.device";
             connection.statement(query).each([], &mut see)
         }
     }

@@ -8,12 +8,13 @@ use utoipa::ToSchema;
 use super::queue;
 use super::rules::Rule;
 use super::seen::Seen;
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, Reply, no_room};
+use crate::names::{NAME_CHARS_MAX, is_same};
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
+use crate::store::steady;
 
-/// The longest name of a person and the longest word, in characters.
-const NAME_CHARS_MAX: usize = 64;
+/// The longest word, in characters.
 const WORD_CHARS_MAX: usize = 256;
 /// How long alarms are kept that are over, in seconds: 90 days; and how many of them.
 const KEPT_S: i64 = 90 * 24 * 60 * 60;
@@ -213,7 +214,8 @@ pub(super) fn end(
 pub(super) fn forget(connection: &Connection, unix_s: u64) -> Result<(), sql::Error> {
     let delete = "DELETE FROM rule_alarms WHERE state = 'over' AND (over_unix_s < ?1 OR over_unix_s < \
          (SELECT over_unix_s FROM rule_alarms WHERE state = 'over' ORDER BY over_unix_s DESC LIMIT 1 OFFSET ?2))";
-    connection.statement(delete).execute([seconds(unix_s) - KEPT_S, KEPT_MAX]).map(drop)
+    let steady = steady::unix_s(connection, seconds(unix_s))?;
+    connection.statement(delete).execute([steady - KEPT_S, KEPT_MAX]).map(drop)
 }
 
 /// Answers `POST /v1/rule-alarms/ID/acknowledge`, in the transaction that is under way.
@@ -229,8 +231,15 @@ pub(crate) fn answer(
         let text = "the body is {\"by\": \"a person's name\", \"word\": \"what is done about it\"}";
         return Ok(Reply::problem(StatusCode::BAD_REQUEST, text));
     };
-    if !exchange.by.is_empty() {
-        said.by.clone_from(&exchange.by);
+    if !exchange.person.is_empty() {
+        said.by.clone_from(&exchange.person);
+    } else if let Some(name) = person_like(connection, &exchange.who, &said.by)? {
+        let text =
+            format!("{name} is a person here, who says so with a pass of the own; name yourself");
+        return Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, &text));
+    }
+    if let Some(refusal) = no_room(connection)? {
+        return Ok(refusal);
     }
     let Some(said) = said.kept() else {
         let text = "`by` is a name of 1 to 64 letters, `word` a line of 1 to 256";
@@ -282,6 +291,17 @@ pub(crate) fn answer(
     )?;
     queue::put_to_the_rule(connection, id, exchange.unix_s)?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
+}
+
+/// The person of the key `who` whose name reads like that one.
+fn person_like(
+    connection: &Connection,
+    who: &str,
+    name: &str,
+) -> Result<Option<String>, sql::Error> {
+    let query = "SELECT name FROM people WHERE owner = ?1";
+    let people: Vec<String> = connection.statement(query).query_map([who], |row| row.get(0))?;
+    Ok(people.into_iter().find(|person| is_same(person, name)))
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub struct Alarms {
     outcomes: Vec<Outcome>,
     /// The number of the last request.
     calls: u32,
+    /// Where people find the hub's pages, if that is known.
+    pages_url: Option<String>,
 }
 
 impl Alarms {
@@ -91,7 +93,15 @@ impl Alarms {
             mails: Mails::new(),
             outcomes: Vec::new(),
             calls: 0,
+            pages_url: None,
         })
+    }
+
+    /// Has messages link to devices' pages below that address, if it is known.
+    #[must_use]
+    pub fn linking_to(mut self, pages_url: Option<String>) -> Self {
+        self.pages_url = pages_url;
+        self
     }
 
     /// Takes a turn about every second on a thread of its own, until the process ends.
@@ -165,7 +175,7 @@ impl Alarms {
     /// Sends the messages that are due.
     fn tell(&mut self, unix_s: u64) -> Result<(), DatabaseError> {
         let is_shared = self.database.is_shared();
-        let Self { database, process, rules, reach, under_way, mails, calls, .. } = self;
+        let Self { database, process, rules, reach, under_way, mails, calls, pages_url, .. } = self;
         let due = database.look(|connection| queue::due(connection, unix_s))?;
         if due.is_empty() {
             return Ok(());
@@ -179,6 +189,10 @@ impl Alarms {
         })?;
         if is_ours {
             for waiting in due {
+                let waiting = match pages_url {
+                    Some(url) => waiting.linked(url),
+                    None => waiting,
+                };
                 let Some(waiting) = mails.send(reach, &rules.emails, waiting) else { continue };
                 *calls = calls.wrapping_add(1);
                 let call = CallId(*calls);
@@ -190,7 +204,7 @@ impl Alarms {
 
     fn look_at(&mut self, index: usize, unix_s: u64) -> Result<(), DatabaseError> {
         let rule = self.rules.rules[index].clone();
-        let hears_since_unix_s = self.database.running().hears_since_unix_s();
+        let hears_since_unix_s = self.database.running().hears_since_unix_s(unix_s);
         let now = Now { unix_s, hears_since_unix_s, tariff: self.tariff.as_ref() };
         let looked = self.database.look(|connection| {
             let open = states::open_of_rule(connection, rule.name.as_str())?;

@@ -2,18 +2,21 @@
 //!
 //! Invariants:
 //! - A person belongs to one key, sees that key's rows alone, and opens no more than the role's scopes. A role signs nothing.
+//! - Nobody gives or takes a role that opens more than the pass in hand does.
 //! - An invitation is stored as its SHA-256 alone. It opens once, within a day.
-//! - A change of the role and a dismissal end all that the person is signed in with, in the same transaction.
+//! - A change of the role and a dismissal end all that the person is signed in with, in the same transaction, and the
+//!   invitations that are open of whoever may invite no longer.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tenure_wire::hub::Scope;
-use tenure_wire::printable::printable;
 use utoipa::ToSchema;
 
 use super::secrets::{hash, secret};
-use crate::exchange::{Exchange, Reply};
+use super::sign_in::Holder;
+use crate::exchange::{Exchange, Reply, no_room};
+use crate::names::{NAME_CHARS_MAX, TOKEN, is_same, name_of_person};
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
@@ -21,8 +24,6 @@ use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 const PEOPLE_MAX: i64 = 1_000;
 /// How long an invitation is good, in seconds.
 const INVITATION_S: u64 = 24 * 60 * 60;
-/// The longest name, in characters.
-const NAME_CHARS_MAX: usize = 64;
 
 /// How far a person goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -116,44 +117,67 @@ pub(crate) struct Invitation {
 ///
 /// # Errors
 /// The database fails.
-pub(super) fn answer(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
+pub(super) fn answer(
+    connection: &Connection,
+    holder: &Holder,
+    exchange: &Exchange,
+) -> Result<Reply, sql::Error> {
     let segments: Vec<&str> = exchange.segments.iter().skip(2).map(String::as_str).collect();
     match segments[..] {
-        [] => invite(connection, exchange),
-        [name, "role"] => change_role(connection, exchange, name),
-        [name, "dismiss"] => dismiss(connection, exchange, name),
+        [] => invite(connection, holder, exchange),
+        [name, "role"] => change_role(connection, holder, exchange, name),
+        [name, "dismiss"] => dismiss(connection, holder, exchange, name),
         _ => Ok(Reply::problem(StatusCode::NOT_FOUND, "there is nothing here")),
     }
 }
 
 /// Makes an invitation; one that wasn't opened yet is taken back.
-fn invite(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Error> {
+fn invite(
+    connection: &Connection,
+    holder: &Holder,
+    exchange: &Exchange,
+) -> Result<Reply, sql::Error> {
     let NewPerson { name, role } = match serde_json::from_slice(&exchange.body) {
         Ok(new) => new,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
     };
-    let name = name.trim();
-    if !is_name(name) {
-        let text = "a name is a line of 1 to 64 letters that a reader sees";
-        return Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, text));
+    if let Some(refusal) = beyond(holder, role) {
+        return Ok(refusal);
     }
+    if let Some(refusal) = no_room(connection)? {
+        return Ok(refusal);
+    }
+    let Some(name) = name_of_person(&name) else {
+        let text = format!(
+            "a name is a line of 1 to {NAME_CHARS_MAX} letters that a reader sees, each word of one script, and doesn't \
+             read like a token's"
+        );
+        return Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, &text));
+    };
     let Some(code) = secret() else {
         let text = "the hub has no randomness for a code now; try again";
         return Ok(Reply::problem(StatusCode::SERVICE_UNAVAILABLE, text));
     };
     let ends_unix_s = exchange.unix_s.saturating_add(INVITATION_S);
     let who = exchange.who.as_str();
-    let known = "SELECT id, person_key FROM people WHERE owner = ?1 AND name = ?2";
-    let read = |row: &sql::Row<'_>| Ok((row.get::<i64>(0)?, row.get::<Option<String>>(1)?));
-    let known = connection.statement(known).query_row([who, name], read).optional()?;
+    let known = named(connection, who, &name)?;
     let by = exchange.by.as_str();
     let (now, ends, code_hash) = (seconds(exchange.unix_s), seconds(ends_unix_s), hash(&code));
     match known {
-        Some((_, Some(_))) => {
-            let text = format!("{name} is here already; dismiss that person first");
+        Some(known) if known.is_here => {
+            let text = format!("{} is here already; dismiss that person first", known.name);
             return Ok(Reply::problem(StatusCode::CONFLICT, &text));
         }
-        Some((id, None)) => {
+        Some(known) if known.name != name => {
+            let text = format!("{} is invited, whose name reads the same", known.name);
+            return Ok(Reply::problem(StatusCode::CONFLICT, &text));
+        }
+        Some(known) => {
+            // The former invitation is taken away with that.
+            if let Some(refusal) = beyond(holder, known.role()) {
+                return Ok(refusal);
+            }
+            let id = known.id;
             let update = "UPDATE people SET role = ?2, invited_by = ?3, invited_unix_s = ?4, code_hash = ?5, \
                  code_ends_unix_s = ?6 WHERE id = ?1";
             let row = params![id, role.word(), by, now, code_hash, ends];
@@ -172,14 +196,15 @@ fn invite(connection: &Connection, exchange: &Exchange) -> Result<Reply, sql::Er
             connection.statement(insert).execute(row)?;
         }
     }
-    note(connection, exchange, "invited", name, role.word())?;
-    let invitation = Invitation { name: name.into(), role, code, ends_unix_s };
+    note(connection, exchange, "invited", &name, role.word())?;
+    let invitation = Invitation { name, role, code, ends_unix_s };
     Ok(Reply::json(StatusCode::CREATED, &json!(invitation)))
 }
 
 /// Gives a person another role. What the person was signed in with is over, and with the next sign-in the new role counts.
 fn change_role(
     connection: &Connection,
+    holder: &Holder,
     exchange: &Exchange,
     name: &str,
 ) -> Result<Reply, sql::Error> {
@@ -187,38 +212,113 @@ fn change_role(
         Ok(new) => new,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
     };
-    let Some((id, was)) = find(connection, exchange, name)? else { return unknown() };
+    let Some(known) = named(connection, &exchange.who, name)? else { return unknown() };
+    if let Some(refusal) = beyond(holder, known.role()).or_else(|| beyond(holder, role)) {
+        return Ok(refusal);
+    }
+    // Who is to go less far is told so whatever the disk says.
+    let is_more = role.scopes().iter().any(|scope| !known.role().scopes().contains(scope));
+    if let Some(refusal) = if is_more { no_room(connection)? } else { None } {
+        return Ok(refusal);
+    }
+    let Known { id, name, role: was, .. } = known;
     if was != role.word() {
         let update = "UPDATE people SET role = ?2 WHERE id = ?1";
         connection.statement(update).execute(params![id, role.word()])?;
         end_passes(connection, id)?;
-        note(connection, exchange, "changed a role", name, &format!("{was} to {}", role.word()))?;
+        if !role.scopes().contains(&Scope::People) {
+            take_back(connection, &exchange.who, |by| is_by(&name, by))?;
+        }
+        note(connection, exchange, "changed a role", &name, &format!("{was} to {}", role.word()))?;
     }
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
 
 /// Forgets a person, or an invitation, with all passes. The name and the key are free again.
-fn dismiss(connection: &Connection, exchange: &Exchange, name: &str) -> Result<Reply, sql::Error> {
-    let Some((id, role)) = find(connection, exchange, name)? else { return unknown() };
+fn dismiss(
+    connection: &Connection,
+    holder: &Holder,
+    exchange: &Exchange,
+    name: &str,
+) -> Result<Reply, sql::Error> {
+    let Some(known) = named(connection, &exchange.who, name)? else { return unknown() };
+    if let Some(refusal) = beyond(holder, known.role()) {
+        return Ok(refusal);
+    }
+    let Known { id, name, role, .. } = known;
     end_passes(connection, id)?;
     connection.statement("DELETE FROM people WHERE id = ?1").execute([id])?;
-    note(connection, exchange, "dismissed", name, &role)?;
+    take_back(connection, &exchange.who, |by| is_by(&name, by))?;
+    note(connection, exchange, "dismissed", &name, &role)?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
+}
+
+/// The refusal to give or take that role by a pass that opens less than the role does.
+fn beyond(holder: &Holder, role: Role) -> Option<Reply> {
+    let lacking: Vec<&str> = holder.lacks(role.scopes()).iter().map(|it| it.as_str()).collect();
+    let text = format!(
+        "this pass opens less than the role {}: it lacks {}; nobody gives or takes a role that goes further",
+        role.word(),
+        lacking.join(", ")
+    );
+    (!lacking.is_empty()).then(|| Reply::problem(StatusCode::FORBIDDEN, &text))
+}
+
+/// Takes back the open invitations of the key `who` that were made by whom `is_meant` says.
+///
+/// # Errors
+/// The database fails.
+pub(super) fn take_back(
+    connection: &Connection,
+    who: &str,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), sql::Error> {
+    let open = "SELECT id, invited_by FROM people WHERE owner = ?1 AND person_key IS NULL";
+    let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let open: Vec<(i64, String)> = connection.statement(open).query_map([who], read)?;
+    for (id, _) in open.iter().filter(|(_, by)| is_meant(by)) {
+        connection.statement("DELETE FROM people WHERE id = ?1").execute([*id])?;
+    }
+    Ok(())
+}
+
+/// Whether somebody who acted, as the audit log has it, is that person, with a token or without.
+fn is_by(name: &str, by: &str) -> bool {
+    let rest = by.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(&format!(", {TOKEN}")))
 }
 
 fn end_passes(connection: &Connection, person: i64) -> Result<(), sql::Error> {
     connection.statement("DELETE FROM passes WHERE person = ?1").execute([person]).map(drop)
 }
 
-/// The number and the role of a person of who asks.
-fn find(
-    connection: &Connection,
-    exchange: &Exchange,
-    name: &str,
-) -> Result<Option<(i64, String)>, sql::Error> {
-    let query = "SELECT id, role FROM people WHERE owner = ?1 AND name = ?2";
-    let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    connection.statement(query).query_row([exchange.who.as_str(), name], read).optional()
+/// A person or an invitation, found by the name.
+struct Known {
+    id: i64,
+    name: String,
+    role: String,
+    /// Whether the invitation was opened.
+    is_here: bool,
+}
+
+impl Known {
+    /// The role; one that isn't known counts as the one that goes furthest.
+    fn role(&self) -> Role {
+        Role::of_word(&self.role).unwrap_or(Role::Owner)
+    }
+}
+
+/// The person of the key `who` with that name, or else the one with a name that reads the same.
+fn named(connection: &Connection, who: &str, name: &str) -> Result<Option<Known>, sql::Error> {
+    let query = "SELECT id, name, role, person_key FROM people WHERE owner = ?1 ORDER BY id";
+    let read = |row: &sql::Row<'_>| {
+        let is_here = row.get::<Option<String>>(3)?.is_some();
+        Ok(Known { id: row.get(0)?, name: row.get(1)?, role: row.get(2)?, is_here })
+    };
+    let mut people: Vec<Known> = connection.statement(query).query_map([who], read)?;
+    let exactly = people.iter().position(|known| known.name == name);
+    let found = exactly.or_else(|| people.iter().position(|known| is_same(&known.name, name)));
+    Ok(found.map(|index| people.swap_remove(index)))
 }
 
 fn unknown() -> Result<Reply, sql::Error> {
@@ -235,12 +335,6 @@ fn note(
     let Exchange { unix_s, who, by, .. } = exchange;
     let event = audit::Event { unix_s: *unix_s, who, by, action, subject, detail, owner: who };
     audit::append(connection, &event)
-}
-
-/// Whether a name is a line that its reader sees as it is, of a length that fits.
-fn is_name(name: &str) -> bool {
-    let is_plain = printable(name) == name && !name.contains('\t');
-    is_plain && (1..=NAME_CHARS_MAX).contains(&name.chars().count())
 }
 
 /// The person who signs in with this key.
@@ -310,17 +404,6 @@ mod tests {
             };
             let row = format!("| {} | {scopes} |", role.word());
             assert!(documented.contains(&row), "docs/hub.md lacks: {row}");
-        }
-    }
-
-    #[test]
-    fn name_is_one_that_its_reader_sees() {
-        for name in ["Ada", "Ada Lovelace", "世界", &*"a".repeat(NAME_CHARS_MAX)] {
-            assert!(is_name(name), "{name}");
-        }
-        let long = "a".repeat(NAME_CHARS_MAX + 1);
-        for name in ["", "a\nb", "a\tb", "Ad\u{200B}a", "\u{202E}Ada", "a\u{1b}[2J", &*long] {
-            assert!(!is_name(name), "{name:?}");
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Text,
     /// A line to be read whole.
     Line,
+    /// A key or a digest, of which a few letters are enough to tell it from others.
+    Key,
     /// The name of a device.
     Device,
     /// A whole number; the column's title says its unit.

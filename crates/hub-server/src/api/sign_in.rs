@@ -7,15 +7,23 @@
 //! - A statement that was signed for one hub or session is worth nothing at another.
 //! - A pass opens the parts of the API that its scopes name; a session's pass is good in that session.
 //! - A person's pass is over with the person: it is found together with its row, or not at all.
+//! - Each use of a pass looks at the owners in force, and each act at whether the pass still is one ([`Holder::is_good`]).
 
 use tenure_crypto::{Context, SigningKey, verify};
+use tenure_wire::PublicKey;
 use tenure_wire::hub::{Access, HubRefusal, Scope, SignIn, SignInStatement};
-use tenure_wire::{PublicKey, VerifyingKey};
 
 use super::people::{self, Person};
 use super::secrets::{hash, secret};
+use super::standing::{Standing, standing, standing_of_pass};
+use crate::exchange::{Exchange, no_room};
+use crate::names::TOKEN;
+use crate::owners::Owners;
+use crate::running::Running;
+use crate::running::acts::Actor;
 use crate::store::audit::{self, seconds};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
+use crate::store::steady;
 
 const SIGN_IN: Context = Context::new("hub sign-in");
 /// How long a code is good, in seconds.
@@ -24,8 +32,6 @@ const CODE_S: u64 = 2 * 60;
 pub(crate) const PAGE_S: u64 = 12 * 60 * 60;
 /// How long a pass for a session is good, in seconds.
 const SESSION_S: u64 = 10 * 60;
-/// The scopes of a key on an open hub that has no device there, and is named in receipts alone.
-const SCOPES_OF_TENANT: [Scope; 3] = [Scope::Read, Scope::Receipts, Scope::Passes];
 const DAY_S: u64 = 24 * 60 * 60;
 /// The longest that a token is good, in days.
 const TOKEN_DAYS_MAX: u16 = 366;
@@ -36,6 +42,8 @@ const PASSES_OF_PERSON_MAX: i64 = 16;
 /// The most passes for sessions of one key, or of one person; the oldest ends beyond that.
 const SESSIONS_MAX: i64 = 16;
 const HOUR_S: u64 = 60 * 60;
+/// The most tokens that are forgotten at once.
+const FORGOTTEN_AT_ONCE: i64 = 64;
 
 /// The holder of a pass, and how far it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +54,8 @@ pub(crate) struct Holder {
     scopes: String,
     /// The person of that key, where it isn't the key itself.
     person: Option<Person>,
+    /// The name of the token, where it is one.
+    token: Option<String>,
     /// The hash of its secret, which no other one has.
     secret_hash: [u8; 32],
     /// The beginning of the hour of its last use, in seconds since 1970 UTC; `None` for passes of earlier versions.
@@ -59,6 +69,15 @@ pub(crate) struct Whence {
     pub(crate) agent: String,
     /// The network.
     pub(crate) network: String,
+}
+
+/// Whose share of what is bounded a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Taker {
+    /// A person of a key.
+    Person(i64),
+    /// A pass of the key itself.
+    Pass([u8; 32]),
 }
 
 /// Who signs in, and how far that goes.
@@ -77,9 +96,44 @@ impl Holder {
         has_word(&self.scopes, scope) || is_implied
     }
 
+    /// The scopes of that list that the pass doesn't open.
+    pub(super) fn lacks(&self, scopes: &[Scope]) -> Vec<Scope> {
+        scopes.iter().copied().filter(|scope| !self.may(*scope)).collect()
+    }
+
     /// The name of the person; empty for the key itself.
-    pub(crate) fn by(&self) -> &str {
+    pub(crate) fn person(&self) -> &str {
         name_of(self.person.as_ref())
+    }
+
+    /// Who acts, as the audit log has it: the person, the token or both; empty for the key itself. No person's name reads like
+    /// a token's (`names`).
+    pub(crate) fn by(&self) -> String {
+        let token = self.token.as_ref().map(|name| format!("{TOKEN}{name}"));
+        let person = self.person.as_ref().map(|person| person.name.clone());
+        person.into_iter().chain(token).collect::<Vec<_>>().join(", ")
+    }
+
+    /// By whom a change of this pass is made in the key's name.
+    pub(super) fn actor(&self) -> Actor {
+        match (&self.person, &self.token) {
+            (Some(person), _) => Actor::Person(person.id),
+            (None, Some(_)) => Actor::Tokens,
+            (None, None) => Actor::Key,
+        }
+    }
+
+    /// The number of the person; `None` for the key itself.
+    pub(crate) fn person_id(&self) -> Option<i64> {
+        self.person.as_ref().map(|person| person.id)
+    }
+
+    /// Whose share of what is bounded a request of this pass takes: that of the person, or of the pass itself.
+    pub(crate) fn taker(&self) -> Taker {
+        match &self.person {
+            Some(person) => Taker::Person(person.id),
+            None => Taker::Pass(self.secret_hash),
+        }
     }
 
     /// The person who sees the own passes and not those of the key and of others; `None` for who sees all of them.
@@ -88,17 +142,14 @@ impl Holder {
         person.map(|person| person.id)
     }
 
-    /// Whether a person's pass still is one, in the transaction that is under way: a request may have been on its way for
-    /// longer than that.
+    /// Whether the pass still is one, in the transaction that is under way: it may have been ended while the request was on its
+    /// way.
     ///
     /// # Errors
     /// The database fails.
-    pub(crate) fn is_good(&self, connection: &Connection) -> Result<bool, sql::Error> {
-        let find = "SELECT 1 FROM passes WHERE secret_hash = ?1";
-        match self.person {
-            Some(_) => connection.statement(find).exists([self.secret_hash]),
-            None => Ok(true),
-        }
+    pub(crate) fn is_good(&self, connection: &Connection, unix_s: u64) -> Result<bool, sql::Error> {
+        let find = "SELECT 1 FROM passes WHERE secret_hash = ?1 AND expires_unix_s > ?2";
+        connection.statement(find).exists(params![self.secret_hash, seconds(unix_s)])
     }
 
     /// Whether its last use was in an earlier hour.
@@ -108,7 +159,7 @@ impl Holder {
 }
 
 /// The holder's columns. A pass of a person without a row is none.
-const HOLDER: &str = "SELECT s.who, s.scopes, s.person, p.name, s.secret_hash, s.seen_unix_s FROM passes s \
+const HOLDER: &str = "SELECT s.who, s.scopes, s.person, p.name, s.secret_hash, s.seen_unix_s, s.kind, s.name FROM passes s \
      LEFT JOIN people p ON p.id = s.person WHERE (s.person IS NULL OR p.id IS NOT NULL)";
 
 /// A pass that is made.
@@ -143,20 +194,22 @@ pub(crate) fn sign_in(
     hub: PublicKey,
     session: PublicKey,
     request: &SignIn,
-    owners: &[VerifyingKey],
+    running: &Running,
     unix_s: u64,
 ) -> Result<Result<String, HubRefusal>, sql::Error> {
-    let asker = match asker(connection, request, owners, unix_s)? {
-        Ok(asker) => asker,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    // Before anything else is said: who knows a key alone learns nothing of it here.
     let statement = statement(hub, session, request.access.clone());
     if verify(&request.key, SIGN_IN, &statement, &request.signature).is_err() {
         return Ok(Err(HubRefusal::Signature));
     }
+    let asker = match asker(connection, request, &running.owners(), unix_s)? {
+        Ok(asker) => asker,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     forget_expired(connection, unix_s)?;
     let session = session.to_string();
     let (who, person) = (asker.who.as_str(), asker.person.as_ref().map(|person| person.id));
+    let actor = person.map_or(Actor::Key, Actor::Person);
     let (kind, name, scopes, lifetime_s) = match &request.access {
         Access::Page | Access::Invitation { .. } => ("code", "", asker.may, CODE_S),
         Access::Token { name, days, scopes } => {
@@ -172,8 +225,17 @@ pub(crate) fn sign_in(
             ("session", session.as_str(), asker.may, SESSION_S)
         }
     };
-    if kind != "session" && has_many(connection, who, person)? {
+    if kind != "session" && has_many(connection, (who, person), unix_s)? {
         return Ok(Err(HubRefusal::TooMany));
+    }
+    // Whoever only signs in leaves nothing behind that grows; so an owner does, too, to put somebody out.
+    if matches!(request.access, Access::Token { .. } | Access::Invitation { .. }) {
+        if no_room(connection)?.is_some() {
+            return Ok(Err(HubRefusal::Full));
+        }
+        if !running.acts().take(who, actor, unix_s) {
+            return Ok(Err(HubRefusal::TooMany));
+        }
     }
     if let Access::Invitation { code } = &request.access {
         let key = request.key.to_string();
@@ -188,31 +250,36 @@ pub(crate) fn sign_in(
         return Ok(Err(HubRefusal::Full));
     };
     match kind {
-        "code" => note(connection, &asker, "signed in", "", unix_s)?,
+        "code" if running.acts().is_first_sign_in(who, actor, unix_s) => {
+            note(connection, &asker, "signed in", "", unix_s)?;
+        }
         "token" => note(connection, &asker, "made a token", name, unix_s)?,
-        // Each command makes one; what it changes is noted.
+        // A sign-in more of this day; or a command's, of which each makes one, and what it changes is noted.
         _ => {}
     }
     Ok(Ok(secret))
 }
 
-/// Who a key's holder is here: the person whose invitation it opens, a person, an owner, or a tenant. Its signature is checked
-/// behind that.
+/// Who the holder of a key is here, whose signature was checked: the person whose invitation it opens, a person, an owner, or a
+/// tenant.
 ///
 /// # Errors
 /// The database fails; or inside, why it is nobody.
 fn asker(
     connection: &Connection,
     request: &SignIn,
-    owners: &[VerifyingKey],
+    owners: &Owners,
     unix_s: u64,
 ) -> Result<Result<Asker, HubRefusal>, sql::Error> {
     let who = request.key.to_string();
-    let known = people::of_key(connection, &who)?;
-    let is_owner =
-        known.is_none() && (owners.contains(&request.key) || has_device(connection, &who)?);
+    // Whose key is an owner no longer has no people either.
+    let is_in_force = |member: &people::Member| owners.admit(&member.owner);
+    let known = people::of_key(connection, &who)?.filter(is_in_force);
+    let standing = standing(connection, owners, &who)?;
+    let is_owner = standing == Some(Standing::Owner);
     if let Access::Invitation { code } = &request.access {
-        return Ok(match people::invited(connection, code, unix_s)? {
+        let invited = people::invited(connection, code, unix_s)?.filter(is_in_force);
+        return Ok(match invited {
             None => Err(HubRefusal::Invitation),
             Some(_) if known.is_some() || is_owner => Err(HubRefusal::KnownKey),
             Some(member) => Ok(member.into()),
@@ -221,13 +288,8 @@ fn asker(
     if let Some(member) = known {
         return Ok(Ok(member.into()));
     }
-    if !is_owner && !is_in_receipts(connection, &who)? {
-        return Ok(Err(HubRefusal::UnknownKey));
-    }
-    // On an open hub anybody's device names whom it likes as a tenant, which gives nobody room here for packages.
-    let is_open = owners.is_empty();
-    let may: &[Scope] = if is_owner || !is_open { &Scope::ALL } else { &SCOPES_OF_TENANT };
-    Ok(Ok(Asker { who, may, person: None }))
+    let asker = |standing: Standing| Asker { who, may: standing.scopes(), person: None };
+    Ok(standing.map(asker).ok_or(HubRefusal::UnknownKey))
 }
 
 impl From<people::Member> for Asker {
@@ -267,10 +329,11 @@ pub(crate) fn holder(
     connection: &Connection,
     kind: &str,
     secret: &str,
+    owners: &Owners,
     unix_s: u64,
 ) -> Result<Option<Holder>, sql::Error> {
     let find = format!("{HOLDER} AND s.secret_hash = ?1 AND s.kind = ?2 AND s.expires_unix_s > ?3");
-    find_holder(connection, &find, params![hash(secret), kind, seconds(unix_s)])
+    find_holder(connection, owners, &find, params![hash(secret), kind, seconds(unix_s)])
 }
 
 /// A browser's session that is open, of the key itself or of a person who may do all that the key may here.
@@ -288,22 +351,25 @@ pub(crate) struct Session {
 pub(crate) fn session_of(
     connection: &Connection,
     secret: &str,
+    owners: &Owners,
     unix_s: u64,
 ) -> Result<Option<Session>, sql::Error> {
-    find_session(connection, "s.secret_hash = ?1", params![hash(secret), seconds(unix_s)])
+    find_session(connection, owners, "s.secret_hash = ?1", params![hash(secret), seconds(unix_s)])
 }
 
 /// The browser's session with this number, if it is open.
 pub(crate) fn session_by_id(
     connection: &Connection,
     id: i64,
+    owners: &Owners,
     unix_s: u64,
 ) -> Result<Option<Session>, sql::Error> {
-    find_session(connection, "s.id = ?1", params![id, seconds(unix_s)])
+    find_session(connection, owners, "s.id = ?1", params![id, seconds(unix_s)])
 }
 
 fn find_session(
     connection: &Connection,
+    owners: &Owners,
     which: &'static str,
     pass: &[&dyn sql::ToSql],
 ) -> Result<Option<Session>, sql::Error> {
@@ -315,9 +381,15 @@ fn find_session(
         let (person, scopes): (Option<i64>, String) = (row.get(3)?, row.get(4)?);
         let is_all = person.is_none() || has_word(&scopes, Scope::People);
         let session = Session { id: row.get(0)?, who: row.get(1)?, secret_hash: row.get(2)? };
-        Ok(is_all.then_some(session))
+        Ok(is_all.then_some((session, person.is_some())))
     };
-    Ok(connection.statement(&find).query_row(pass, session).optional()?.flatten())
+    let found = connection.statement(&find).query_row(pass, session).optional()?.flatten();
+    let Some((session, is_person)) = found else { return Ok(None) };
+    Ok(match standing_of_pass(connection, owners, &session.who)? {
+        Some(Standing::Owner) => Some(session),
+        Some(Standing::Tenant) => (!is_person).then_some(session),
+        None => None,
+    })
 }
 
 /// The holder of `secret`, if it is a pass for the session of `session`.
@@ -325,31 +397,45 @@ pub(crate) fn holder_in_session(
     connection: &Connection,
     session: &PublicKey,
     secret: &str,
+    owners: &Owners,
     unix_s: u64,
 ) -> Result<Option<Holder>, sql::Error> {
     let find = format!(
         "{HOLDER} AND s.secret_hash = ?1 AND s.kind = 'session' AND s.name = ?2 AND s.expires_unix_s > ?3"
     );
     let pass = params![hash(secret), session.to_string(), seconds(unix_s)];
-    find_holder(connection, &find, pass)
+    find_holder(connection, owners, &find, pass)
 }
 
+/// The holder that a statement finds, as far as its key goes by the owners in force.
 fn find_holder(
     connection: &Connection,
+    owners: &Owners,
     find: &str,
     pass: &[&dyn sql::ToSql],
 ) -> Result<Option<Holder>, sql::Error> {
     let holder = |row: &sql::Row<'_>| {
         let (id, name): (Option<i64>, Option<String>) = (row.get(2)?, row.get(3)?);
+        let (kind, token): (String, String) = (row.get(6)?, row.get(7)?);
         Ok(Holder {
             who: row.get(0)?,
             scopes: row.get(1)?,
             person: id.zip(name).map(|(id, name)| Person { id, name }),
+            token: (kind == "token").then_some(token),
             secret_hash: row.get(4)?,
             seen_unix_s: row.get(5)?,
         })
     };
-    connection.statement(find).query_row(pass, holder).optional()
+    let found: Option<Holder> = connection.statement(find).query_row(pass, holder).optional()?;
+    let Some(mut holder) = found else { return Ok(None) };
+    match standing_of_pass(connection, owners, &holder.who)? {
+        Some(Standing::Owner) => return Ok(Some(holder)),
+        Some(Standing::Tenant) if holder.person.is_none() => {}
+        _ => return Ok(None),
+    }
+    let left = Standing::Tenant.scopes().iter().copied().filter(|scope| holder.may(*scope));
+    holder.scopes = in_words(&left.collect::<Vec<_>>());
+    Ok(Some(holder))
 }
 
 /// Notes that a pass was used in this hour.
@@ -369,59 +455,81 @@ pub(crate) fn sign_out(connection: &Connection, secret: &str) -> Result<(), sql:
     connection.statement(delete).execute([hash(secret)]).map(drop)
 }
 
-/// Ends pass number `id`, if it is one that `holder` sees; returns whether there was one.
+/// Ends pass number `id`, with the open invitations that a token made, if it is one that `holder` sees; returns whether there was one.
 pub(crate) fn revoke(
     connection: &Connection,
     holder: &Holder,
+    exchange: &Exchange,
     id: i64,
-    unix_s: u64,
 ) -> Result<bool, sql::Error> {
-    const ENDED: &str = "RETURNING name, (SELECT p.name FROM people p WHERE p.id = passes.person)";
+    const ENDED: &str =
+        "RETURNING kind, name, (SELECT p.name FROM people p WHERE p.id = passes.person)";
     let (all, own) = (
         format!("DELETE FROM passes WHERE id = ?1 AND who = ?2 {ENDED}"),
         format!("DELETE FROM passes WHERE id = ?1 AND who = ?2 AND person = ?3 {ENDED}"),
     );
     let who = holder.who.as_str();
-    let read = |row: &sql::Row<'_>| Ok((row.get::<String>(0)?, row.get::<Option<String>>(1)?));
+    let read = |row: &sql::Row<'_>| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<Option<String>>(2)?))
+    };
     let ended = match holder.sees_alone() {
         None => connection.statement(&all).query_row(params![id, who], read),
         Some(person) => connection.statement(&own).query_row(params![id, who, person], read),
     };
-    let Some((name, of)) = ended.optional()? else { return Ok(false) };
+    let Some((kind, name, of)) = ended.optional()? else { return Ok(false) };
     let (action, subject, detail) = ("revoked a pass", &*name, of.as_deref().unwrap_or_default());
-    let by = holder.by();
+    let (unix_s, by) = (exchange.unix_s, &*exchange.by);
     let event = audit::Event { unix_s, who, by, action, subject, detail, owner: who };
-    audit::append(connection, &event)?;
+    // Sign-ins and their ends, over and over, fill no disk.
+    if exchange.is_noted && no_room(connection)?.is_none() {
+        audit::append(connection, &event)?;
+    }
+    if kind == "token" {
+        let token = format!("{TOKEN}{name}");
+        let inviter = if detail.is_empty() { token } else { format!("{detail}, {token}") };
+        people::take_back(connection, who, |invited_by| invited_by == inviter)?;
+    }
     Ok(true)
 }
 
-/// Whether a device of that owner is listed.
-fn has_device(connection: &Connection, who: &str) -> Result<bool, sql::Error> {
-    let query = "SELECT 1 FROM devices WHERE owner = ?1 LIMIT 1";
-    connection.statement(query).exists([who])
-}
-
-/// Whether a receipt names that key, as its tenant or as the device's owner of then.
-fn is_in_receipts(connection: &Connection, who: &str) -> Result<bool, sql::Error> {
-    let query = "SELECT 1 FROM receipts WHERE tenant = ?1 UNION ALL \
-         SELECT 1 FROM receipts WHERE owner = ?1 LIMIT 1";
-    connection.statement(query).exists([who])
-}
-
+/// Forgets what is over.
+///
+/// What lasts for days stays a day of hearing longer, for the case that the clock is wrong; it is good for nothing meanwhile.
 fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), sql::Error> {
-    let delete = "DELETE FROM passes WHERE expires_unix_s <= ?1";
-    connection.statement(delete).execute([seconds(unix_s)]).map(drop)
+    let now = seconds(unix_s);
+    let long_over = steady::unix_s(connection, now)? - steady::GRACE_S;
+    let tokens = "SELECT id, who, name FROM passes WHERE kind = 'token' AND expires_unix_s <= ?1 \
+         ORDER BY expires_unix_s LIMIT ?2";
+    let tokens: Vec<(i64, String, String)> =
+        connection.statement(tokens).query_map([long_over, FORGOTTEN_AT_ONCE], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    for (id, who, name) in tokens {
+        connection.statement("DELETE FROM passes WHERE id = ?1").execute([id])?;
+        let (action, subject, detail) = ("forgot a token that is over", &*name, "");
+        let event =
+            audit::Event { unix_s, who: "hub", by: "", action, subject, detail, owner: &who };
+        audit::append(connection, &event)?;
+    }
+    let delete = "DELETE FROM passes WHERE kind <> 'token' AND expires_unix_s <= ?1";
+    connection.statement(delete).execute([now]).map(drop)
 }
 
 /// Whether a key, or a person of it, has as many passes as can be good at once, those for sessions apart.
-fn has_many(connection: &Connection, who: &str, person: Option<i64>) -> Result<bool, sql::Error> {
-    let of_key =
-        "SELECT count(*) FROM passes WHERE who = ?1 AND person IS NULL AND kind <> 'session'";
-    let of_person = "SELECT count(*) FROM passes WHERE person = ?1 AND kind <> 'session'";
-    let count = |row: &sql::Row<'_>| row.get::<i64>(0);
+fn has_many(
+    connection: &Connection,
+    (who, person): (&str, Option<i64>),
+    unix_s: u64,
+) -> Result<bool, sql::Error> {
+    let of_key = "SELECT count(*) FROM passes WHERE who = ?1 AND person IS NULL AND kind <> 'session' \
+         AND expires_unix_s > ?2";
+    let of_person = "SELECT count(*) FROM passes WHERE person = ?1 AND kind <> 'session' AND expires_unix_s > ?2";
+    let (count, now) = (|row: &sql::Row<'_>| row.get::<i64>(0), seconds(unix_s));
     Ok(match person {
-        None => connection.statement(of_key).query_row([who], count)? >= PASSES_MAX,
-        Some(id) => connection.statement(of_person).query_row([id], count)? >= PASSES_OF_PERSON_MAX,
+        None => connection.statement(of_key).query_row(params![who, now], count)? >= PASSES_MAX,
+        Some(id) => {
+            connection.statement(of_person).query_row([id, now], count)? >= PASSES_OF_PERSON_MAX
+        }
     })
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn take(
     share: &LogShare,
     unix_s: u64,
 ) -> Result<Answer<LogWish>, sql::Error> {
-    let query = "SELECT name, owner FROM devices WHERE machine_key = ?1";
+    let query = "SELECT name, owner FROM devices WHERE machine_key = ?1 AND length(kept) > 0";
     let read = |row: &sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let device: Option<(String, String)> =
         connection.statement(query).query_row([caller.to_string()], read).optional()?;

@@ -50,7 +50,7 @@ fn take_one(
         return Ok(Err(HubRefusal::Signature));
     };
     let device_key = device.to_string();
-    let owner = "SELECT owner FROM devices WHERE device_key = ?1";
+    let owner = "SELECT owner FROM devices WHERE device_key = ?1 AND length(kept) > 0";
     let owner: Option<String> =
         connection.statement(owner).query_row([&device_key], |row| row.get(0)).optional()?;
     if owner.as_deref() != Some(&receipt.owner.to_string()) {
@@ -155,7 +155,7 @@ pub(crate) fn bills(
     tariff: &Tariff,
 ) -> Result<Vec<BillLine>, sql::Error> {
     let query = "SELECT r.month, r.tenant, coalesce(d.name, r.device_key), r.name, r.signed FROM receipts r \
-         LEFT JOIN devices d ON d.device_key = r.device_key WHERE (r.owner = ?1 OR r.tenant = ?1) \
+         LEFT JOIN devices d ON d.device_key = r.device_key AND length(d.kept) > 0 WHERE (r.owner = ?1 OR r.tenant = ?1) \
          AND (CAST(?2 AS TEXT) IS NULL OR r.month = ?2) ORDER BY 1 DESC, 2, 3, 4, r.device_key, r.machine, r.number, r.id";
     let statement = connection.statement(query);
     let mut lines: Vec<BillLine> = Vec::new();

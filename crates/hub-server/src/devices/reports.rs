@@ -18,6 +18,7 @@ use crate::store::audit::seconds;
 use crate::store::figures;
 use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
+use crate::store::steady;
 
 /// How soon a device reports again, in seconds; and one on which a rollout is under way.
 const AGAIN_S: u32 = 60;
@@ -27,8 +28,6 @@ const REPORTS_PER_S: i64 = 1_000;
 /// The most faults of one device that are kept, and for how long, in seconds: 90 days.
 pub(crate) const FAULTS_KEPT_MAX: i64 = 200;
 const FAULTS_S: i64 = 90 * 24 * 60 * 60;
-/// The bytes that a report may add to the database: 64 machines, 32 faults and their lines.
-const REPORT_BYTES: usize = 64 * 1024;
 /// The longest word and the longest line of a device, in characters.
 const WORD_CHARS_MAX: usize = 32;
 const LINE_CHARS_MAX: usize = 256;
@@ -58,7 +57,7 @@ pub(crate) fn take(
     if !is_within {
         return Ok(Err(HubRefusal::Malformed));
     }
-    let device = "SELECT name FROM devices WHERE machine_key = ?1";
+    let device = "SELECT name FROM devices WHERE machine_key = ?1 AND length(kept) > 0";
     let device: Option<String> = connection
         .statement(device)
         .query_row([caller.to_string()], |row| row.get(0))
@@ -71,7 +70,7 @@ pub(crate) fn take(
     if connection.statement(is_too_soon).exists(row)? {
         return Ok(Err(HubRefusal::TooMany));
     }
-    if !space::is_left(connection, Keeps::History, REPORT_BYTES)? {
+    if !space::is_left(connection, Keeps::History, space::REPORT_BYTES)? {
         return Ok(Err(HubRefusal::Full));
     }
     if !is_known(connection, &reporter, report)? {
@@ -169,7 +168,8 @@ fn take_fault(
     let delete = "DELETE FROM faults WHERE device = ?1 AND (happened_unix_s < ?2 OR happened_unix_s < \
          (SELECT happened_unix_s FROM faults WHERE device = ?1 \
          ORDER BY happened_unix_s DESC LIMIT 1 OFFSET ?3))";
-    let row = params![reporter.device, reporter.now - FAULTS_S, FAULTS_KEPT_MAX - 1];
+    let steady = steady::unix_s(connection, reporter.now)?;
+    let row = params![reporter.device, steady - FAULTS_S, FAULTS_KEPT_MAX - 1];
     connection.statement(delete).execute(row).map(drop)
 }
 

@@ -1,7 +1,9 @@
 //! The steps that a rollout takes by itself: gates, stages, its end.
 
 use super::states::DeviceEvent;
-use super::{Counts, DeviceState, Event, Rollout, State, devices, enter, find, note, now};
+use super::{
+    Counts, DeviceState, Event, Rollout, State, devices, enter, find, heard_from, note, now,
+};
 use super::{waits, words_of};
 use crate::exchange::Exchange;
 use crate::store::audit::seconds;
@@ -13,6 +15,9 @@ const SILENT_S: i64 = 600;
 const AWAITED_S: i64 = 1800;
 /// How long a rollout waits for its owner before it ends, in seconds.
 const STUCK_S: i64 = 1800;
+/// How long a hub has heard without a gap, in seconds, until its clock ends a rollout: one that was set wrong for a while
+/// doesn't.
+const SURE_S: i64 = 3600;
 /// The most devices that one step looks at.
 const LOOKED_AT_MAX: i64 = 64;
 
@@ -65,7 +70,9 @@ fn step(
         Ok(words_of(&waits(connection, rollout, &counts)?).join("; "))
     };
     // A device that soaks is watched beyond the end, and rolled back if it must be.
-    if now(exchange) >= rollout.ends_unix_s && in_flight(rollout, &counts) == 0 {
+    // Nothing begins any more (`may_begin`). It ends for good only by a clock that has been the same for a while.
+    let is_sure = now(exchange) >= heard_from(exchange, 0) + SURE_S;
+    if now(exchange) >= rollout.ends_unix_s && in_flight(rollout, &counts) == 0 && is_sure {
         return match reasons()? {
             words if words.is_empty() => happens(Event::TimeOver, "its time is over"),
             words => happens(Event::TimeOver, &format!("its time is over; {words}")),
@@ -78,7 +85,9 @@ fn step(
         return Ok(true);
     }
     match stuck_since(connection, exchange, rollout, &counts)? {
-        Some(since) if now(exchange) >= since + STUCK_S => happens(Event::Stuck, &reasons()?),
+        Some(since) if now(exchange) >= heard_from(exchange, since) + STUCK_S => {
+            happens(Event::Stuck, &reasons()?)
+        }
         _ => Ok(false),
     }
 }
@@ -271,17 +280,19 @@ fn somebody_is_awaited(
 ) -> Result<bool, sql::Error> {
     let now = now(exchange);
     let is_by_devices = rollout.mandate.is_some();
-    if is_by_devices && now >= rollout.stage_unix_s + AWAITED_S {
+    if is_by_devices && now >= heard_from(exchange, rollout.stage_unix_s) + AWAITED_S {
         return Ok(false);
     }
     let untried = "SELECT d.position, EXISTS (SELECT 1 FROM devices v WHERE v.name = d.device \
-         AND v.expires_unix_s >= ?4) FROM rollout_devices d WHERE d.rollout = ?1 AND d.state = ?5 \
+         AND (v.expires_unix_s >= ?4 OR ?7 + v.expires_unix_s - v.heard_unix_s >= ?4)) FROM rollout_devices d WHERE d.rollout = ?1 AND d.state = ?5 \
          AND d.tried_unix_s IS NULL AND d.position >= ?2 AND d.position < ?3 ORDER BY d.position LIMIT ?6";
     let untried = connection.statement(untried);
     let (from, reach) = (rollout.awaited_from, rollout.reach());
     let (waiting, most) = (DeviceState::Waiting, LOOKED_AT_MAX);
     let (mut looked_at, mut awaited_from, mut is_awaited) = (0, from, false);
-    untried.each(params![rollout.id, from, reach, now, waiting, most], |row| {
+    // Whoever the hub couldn't hear may still be there.
+    let hears_since = seconds(exchange.hub_hears_since_unix_s);
+    untried.each(params![rollout.id, from, reach, now, waiting, most, hears_since], |row| {
         let (position, is_listed): (i64, bool) = (row.get(0)?, row.get(1)?);
         looked_at += 1;
         if is_listed || !is_by_devices {

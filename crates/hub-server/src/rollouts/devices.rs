@@ -4,14 +4,16 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 use tenure_wire::Version;
+use tenure_wire::printable::counted;
 use utoipa::ToSchema;
 
 use super::gates::Verdict;
 use super::states::DeviceEvent;
 use super::told::{Action, Next, Task};
-use super::{DeviceState, Rollout, State, now};
+use super::{DeviceState, Rollout, State, heard_from, now};
 use crate::exchange::{Exchange, Reply};
 use crate::registry;
+use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 
 /// The most devices that one answer names.
@@ -200,7 +202,9 @@ pub(super) fn see(
         }
         Saw::Machine { has, faults, state, repute } => {
             let seen = Seen { has, faults: *faults, state, repute };
-            if let Some((event, reason)) = seen.judge(connection, rollout, device, &part, now)? {
+            if let Some((event, reason)) =
+                seen.judge(connection, exchange, rollout, device, &part)?
+            {
                 match event {
                     Some(event) => happens(event, &reason)?,
                     None => told(&reason, "")?,
@@ -298,11 +302,12 @@ impl Seen<'_> {
     fn judge(
         &self,
         connection: &Connection,
+        exchange: &Exchange,
         rollout: &Rollout,
         device: &str,
         part: &Part,
-        now: i64,
     ) -> Result<Option<(Option<DeviceEvent>, String)>, sql::Error> {
+        let now = now(exchange);
         let has_target = self.has == rollout.package_digest;
         match part.state {
             DeviceState::Updating if has_target => {
@@ -328,7 +333,11 @@ impl Seen<'_> {
                 };
                 Ok(Some(match verdict {
                     Verdict::Fails(reason) => (Some(DeviceEvent::Fails), reason),
-                    Verdict::Unknown(reason) if since >= rollout.soak_s + UNTOLD_S => {
+                    // A report that the hub couldn't hear, or had no room for, is missing by no fault of the device.
+                    Verdict::Unknown(reason)
+                        if now - heard_from(exchange, updated) >= rollout.soak_s + UNTOLD_S
+                            && space::is_left(connection, Keeps::History, space::REPORT_BYTES)? =>
+                    {
                         (Some(DeviceEvent::Fails), reason)
                     }
                     Verdict::Unknown(reason) => (None, reason),
@@ -352,7 +361,9 @@ impl Seen<'_> {
         } else if self.repute == "banned" {
             Some("was banned for its faults".into())
         } else if faults > rollout.faults_max {
-            Some(format!("{faults} faults since the update, {} are allowed", rollout.faults_max))
+            let (faults, most) = (counted(faults, "fault"), rollout.faults_max);
+            let are = if most == 1 { "is" } else { "are" };
+            Some(format!("{faults} since the update, {most} {are} allowed"))
         } else if self.state == "failed" {
             Some("failed, and doesn't run".into())
         } else {

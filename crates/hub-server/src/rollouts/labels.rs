@@ -37,8 +37,7 @@ pub(super) fn devices(
     labels: &[Label],
 ) -> Result<Vec<String>, sql::Error> {
     let wanted = text_of(labels);
-    let query =
-        "SELECT name, labels FROM devices WHERE owner = ?1 AND labels IS NOT NULL ORDER BY name";
+    let query = "SELECT name, labels FROM devices WHERE owner = ?1 AND labels IS NOT NULL AND length(kept) > 0 ORDER BY name";
     let statement = connection.statement(query);
     let rows: Vec<(String, String)> =
         statement.query_map([who], |row| Ok((row.get(0)?, row.get(1)?)))?;

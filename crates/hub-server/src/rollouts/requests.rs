@@ -2,6 +2,7 @@
 
 use http::{StatusCode, header};
 use tenure_wire::VerifyingKey;
+use tenure_wire::printable::counted;
 
 use super::plan::{Plan, PlanError, STAGES_FAULT, SignedPlan};
 use super::{described, labels, note, now};
@@ -59,7 +60,7 @@ pub(super) fn start(connection: &Connection, exchange: &Exchange) -> Result<Repl
     }
     let id = insert(connection, exchange, (&plan, &signed, mandate), (&version, &reaches))?;
     fill(connection, id, &devices)?;
-    let detail = format!("{} {version} to {} devices", plan.machine, devices.len());
+    let detail = format!("{} {version} to {}", plan.machine, counted(devices.len(), "device"));
     note(connection, exchange, id, "rollout started", &detail)?;
     let reply = described(connection, exchange, id)?;
     Ok(Reply { status: StatusCode::CREATED, ..reply }
@@ -74,7 +75,8 @@ fn obstacle(
     devices: &[String],
 ) -> Result<Option<String>, sql::Error> {
     let (who, machine) = (exchange.who.as_str(), plan.machine.as_str());
-    let listed = connection.statement("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2");
+    let listed = connection
+        .statement("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2 AND length(kept) > 0");
     for device in devices {
         if !listed.exists([device, who])? {
             return Ok(Some(format!("no device {device} of yours is listed here")));

@@ -109,7 +109,8 @@ pub(crate) fn owner_of_package(
 }
 
 fn device(connection: &Connection, caller: &PublicKey) -> Result<Option<Device>, sql::Error> {
-    let query = "SELECT name, owner, labels FROM devices WHERE machine_key = ?1";
+    let query =
+        "SELECT name, owner, labels FROM devices WHERE machine_key = ?1 AND length(kept) > 0";
     let read = |row: &sql::Row<'_>| {
         Ok(Device { name: row.get(0)?, owner: row.get(1)?, labels: row.get(2)? })
     };
@@ -126,8 +127,10 @@ pub(super) fn exchange_of(owner: &str, unix_s: u64, hub_hears_since_unix_s: u64)
         body: Vec::new(),
         who: owner.to_string(),
         by: String::new(),
+        person: String::new(),
         unix_s,
         hub_hears_since_unix_s,
+        is_noted: true,
     }
 }
 

@@ -11,13 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_wire::control::LogLine;
 use tenure_wire::limits::LOG_BYTES_MAX;
-use tenure_wire::live_log::LogShare;
+use tenure_wire::live_log::{Followed, LogShare};
 use tenure_wire::printable::printable;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The most watchers at once, and those of one key.
 const WATCHERS_MAX: usize = 64;
 pub(crate) const WATCHERS_OF_KEY_MAX: usize = 4;
+/// Of those of one key the most of its people, so that one is kept for the key itself, and those of one person.
+const WATCHERS_OF_PEOPLE_MAX: usize = 3;
+const WATCHERS_OF_PERSON_MAX: usize = 2;
 /// The most messages that wait for a watcher.
 const WAITING_MAX: usize = 16;
 /// The most lines of a device that are kept for whoever comes later.
@@ -51,10 +54,10 @@ struct Inner {
 #[derive(Debug)]
 struct Watched {
     owner: String,
-    /// The boot that its lines are of, once the device has said so.
+    /// How far its log is here.
+    followed: Followed,
+    /// The boot that its lines are numbered by, once the device has said so.
     boot: Option<u32>,
-    /// The number of the line that is wanted next.
-    next: u64,
     kept: VecDeque<Arc<LogLine>>,
     watchers: Vec<Watcher>,
 }
@@ -62,6 +65,8 @@ struct Watched {
 #[derive(Debug)]
 struct Watcher {
     id: u64,
+    /// The person of the key who watches; `None` for the key itself.
+    person: Option<i64>,
     sender: Sender<Message>,
     /// Lines that it couldn't take.
     lost: u64,
@@ -86,13 +91,19 @@ pub(crate) struct Watch {
 }
 
 impl LiveLogs {
-    /// Begins to watch `device` in the name of its owner `who`; `None` if there are too many watchers.
-    pub(crate) fn watch(&self, who: &str, device: &str) -> Option<Watch> {
+    /// Begins to watch `device` in the name of its owner `who`, by a person of that key or itself; `None` if there are too many
+    /// watchers.
+    pub(crate) fn watch(&self, who: &str, person: Option<i64>, device: &str) -> Option<Watch> {
         let mut inner = self.inner();
         let all = inner.watched.values().map(|watched| watched.watchers.len()).sum::<usize>();
         let of_who = inner.watched.values().filter(|watched| watched.owner == who);
-        let of_who = of_who.map(|watched| watched.watchers.len()).sum::<usize>();
-        if all >= WATCHERS_MAX || of_who >= WATCHERS_OF_KEY_MAX {
+        let of_who: Vec<Option<i64>> =
+            of_who.flat_map(|watched| &watched.watchers).map(|watcher| watcher.person).collect();
+        let of_people = of_who.iter().filter(|by| by.is_some()).count();
+        let of_person = of_who.iter().filter(|by| **by == person).count();
+        let is_beyond_people = person.is_some()
+            && (of_people >= WATCHERS_OF_PEOPLE_MAX || of_person >= WATCHERS_OF_PERSON_MAX);
+        if all >= WATCHERS_MAX || of_who.len() >= WATCHERS_OF_KEY_MAX || is_beyond_people {
             return None;
         }
         let id = inner.next_id;
@@ -101,7 +112,7 @@ impl LiveLogs {
         // Another owner's device had the name before.
         inner.watched.retain(|name, watched| name != device || watched.owner == who);
         let watched = inner.watched.entry(device.into()).or_insert_with(|| Watched::of(who));
-        let mut watcher = Watcher { id, sender, lost: 0 };
+        let mut watcher = Watcher { id, person, sender, lost: 0 };
         watcher.take(watched.kept.iter().cloned().collect(), 0);
         watched.watchers.push(watcher);
         drop(inner);
@@ -134,7 +145,7 @@ impl LiveLogs {
         }
         let watched = inner.watched.get_mut(device).filter(|watched| watched.owner == owner)?;
         watched.take(share);
-        Some(watched.next)
+        Some(watched.followed.next())
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -145,23 +156,26 @@ impl LiveLogs {
 impl Watched {
     fn of(owner: &str) -> Self {
         let (kept, watchers) = (VecDeque::new(), Vec::new());
-        Self { owner: owner.into(), boot: None, next: 0, kept, watchers }
+        Self { owner: owner.into(), followed: Followed::default(), boot: None, kept, watchers }
     }
 
     /// Keeps those lines that are new, and hands them to each watcher.
     fn take(&mut self, share: &LogShare) {
-        if self.boot != Some(share.boot) {
+        let is_restart = self.followed.is_restart(share.boot);
+        if self.boot.replace(share.boot).is_none() || is_restart {
             // Lines are numbered anew with each boot: those from the first on are asked for.
-            (self.boot, self.next) = (Some(share.boot), 0);
             return;
         }
-        let is_new = |line: &&LogLine| line.number >= self.next;
-        let lines = share.lines.iter().filter(is_new).take(LINES_MAX).map(clean).map(Arc::new);
-        let lines: Vec<Arc<LogLine>> = lines.collect();
-        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
+        let next = self.followed.next();
+        let told = share.lines.iter().filter(|line| line.number >= next).take(LINES_MAX);
+        let told: Vec<&LogLine> = told.collect();
+        let (Some(first), Some(last)) = (told.first(), told.last()) else { return };
         // The first one that a device tells has whatever number its log begins with.
-        let missing = if self.kept.is_empty() { 0 } else { first.number.saturating_sub(self.next) };
-        self.next = last.number.saturating_add(1);
+        let missing = if self.kept.is_empty() { 0 } else { first.number.saturating_sub(next) };
+        self.followed.go_on_from(last.number.saturating_add(1));
+        // What a device kept over a restart comes again.
+        let lines = told.into_iter().filter(|line| self.followed.takes(line));
+        let lines: Vec<Arc<LogLine>> = lines.map(clean).map(Arc::new).collect();
         self.kept.extend(lines.iter().cloned());
         self.kept.drain(..self.kept.len().saturating_sub(KEPT_MAX));
         for watcher in &mut self.watchers {

@@ -5,13 +5,19 @@ use tenure_hub::{Accepted, Changes, Kept, ServiceCall, Storage, StorageError, St
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, Found};
+use tenure_wire::printable::counted;
 
-use crate::devices::{reports, revoked};
+use crate::devices::{past, reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
 use crate::store::shared::{CLOCK, Heard};
+use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Next, OptionalExtension as _, params};
+use crate::store::steady::Steady;
 use crate::store::{Database, DatabaseError, failed};
+
+/// The most bytes of a new device, with its machines and its entry in the audit log.
+const DEVICE_BYTES: usize = 8 * 1024;
 
 impl Storage for Database {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
@@ -37,14 +43,24 @@ impl Storage for Database {
     }
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        self.note_record();
         self.write(|database| database.put_record(accepted))
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
-        self.write(|database| {
-            let delete = "DELETE FROM devices WHERE name = ?1";
-            database.connection.statement(delete).execute([device.as_str()]).map(drop)
-        })
+        let unix_s = self.running().unix_s();
+        let steady = self.steady.unix_s(seconds(unix_s));
+        self.write(|database| past::forget(&database.connection, device.as_str(), unix_s, steady))
+    }
+
+    fn forgettable(
+        &mut self,
+        over_before_unix_s: u64,
+        forget_after_s: u64,
+    ) -> Result<Option<Vec<Name>>, StorageError> {
+        let times = [seconds(over_before_unix_s), seconds(forget_after_s)];
+        let names = past::forgettable(&self.connection, times).map_err(failed)?;
+        Ok(Some(names.into_iter().filter_map(|name| name.parse().ok()).collect()))
     }
 
     fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
@@ -82,17 +98,27 @@ impl Storage for Database {
     }
 
     fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
+        self.tend_reserve();
         let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
         let is_shared = self.is_shared();
         let is_to_forget = is_shared && self.process.is_to_forget();
-        if open.is_empty() && !is_to_forget {
+        let hears = self.keeps_records();
+        let step = self.steady.step(unix_s, hears);
+        if let Some(jump_s) = step.and_then(|step| step.jump_s) {
+            self.running().note_jump(unix_s, jump_s);
+        }
+        if open.is_empty() && !is_to_forget && step.is_none() {
             self.ticked = 0;
             return Ok(false);
         }
         if is_shared && !self.process.may_lease(&self.connection, CLOCK).map_err(failed)? {
+            if step.is_some() {
+                // Who has the lease stores it.
+                self.steady = Steady::of(&self.connection).map_err(failed)?;
+            }
             return Ok(false);
         }
-        let hears_since = self.running().hears_since_unix_s();
+        let hears_since = self.running().hears_since_unix_s(unix_s);
         self.write(|database| {
             let Self { connection, process, .. } = database;
             if is_shared && !process.lease(connection, CLOCK)? {
@@ -101,9 +127,16 @@ impl Storage for Database {
             if is_to_forget {
                 process.forget(connection)?;
             }
+            if let Some(step) = &step {
+                past::note(connection, step, unix_s)?;
+            }
             database.ticked = open.last().map_or(0, |(_, id)| *id);
             rollouts::tick(&database.connection, &open, unix_s, hears_since)
         })?;
+        if let Some(step) = &step {
+            // Where the commit fails after all, what was heard until now counts as silence.
+            self.steady.keep(step);
+        }
         Ok(true)
     }
 
@@ -147,7 +180,7 @@ impl Database {
             count += 1;
         }
         self.write(|database| {
-            let detail = format!("{count} devices");
+            let detail = counted(count, "device");
             let (who, by, action, subject, owner) = ("hub", "", "import", "", "");
             let detail = detail.as_str();
             let event = audit::Event { unix_s, who, by, action, subject, detail, owner };
@@ -173,19 +206,37 @@ impl Database {
     fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), sql::Error> {
         let Accepted { kept, record, unix_s } = accepted;
         let device = record.enrolment.device.as_str();
-        let known = "SELECT device_key, owner FROM devices WHERE name = ?1";
-        let known: Option<(String, String)> = self
+        let known = "SELECT device_key, owner, length(kept) = 0 FROM devices WHERE name = ?1";
+        let known: Option<(String, String, bool)> = self
             .connection
             .statement(known)
-            .query_row([device], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([device], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
+        let is_new =
+            known.as_ref().is_none_or(|(key, ..)| *key != record.enrolment.device_key.to_string());
+        // A server has no last room: what it stores is bounded by its own disk alone.
+        if is_new
+            && !self.is_shared()
+            && !space::is_left(&self.connection, Keeps::Devices, DEVICE_BYTES)?
+        {
+            return Err(sql::Error::NoRoom);
+        }
         let upsert = "INSERT INTO devices (name, owner, device_key, machine_key, seen_at, machines, first_unix_s, \
-             heard_unix_s, expires_unix_s, kept) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9) \
+             heard_unix_s, expires_unix_s, kept, steady_unix_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10) \
              ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, device_key = excluded.device_key, \
              machine_key = excluded.machine_key, seen_at = excluded.seen_at, machines = excluded.machines, \
-             heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept";
+             heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept, steady_unix_s = excluded.steady_unix_s";
         let (owner, device_key) =
             (record.owner.to_string(), record.enrolment.device_key.to_string());
+        let is_another = |known: &(String, String, bool)| known.0 != device_key || known.1 != owner;
+        let known = match known {
+            // Its name was free: whoever has it now isn't told of what it did.
+            Some(known) if known.2 && is_another(&known) => {
+                past::delete(&self.connection, device)?;
+                None
+            }
+            known => known,
+        };
         self.connection.statement(upsert).execute(params![
             device,
             owner,
@@ -196,14 +247,15 @@ impl Database {
             seconds(*unix_s),
             seconds(record.expires_unix_s),
             postcard::to_allocvec(kept).unwrap_or_default(),
+            self.steady.unix_s(seconds(*unix_s)),
         ])?;
         self.put_machines(device, record)?;
-        if known.as_ref().is_some_and(|(key, of)| *key != device_key || *of != owner) {
+        if known.as_ref().is_some_and(is_another) {
             reports::forget_device(&self.connection, device)?;
         }
         let action = match &known {
-            None => "listed",
-            Some((key, _)) if *key != device_key => "enrolled anew",
+            None | Some((.., true)) => "listed",
+            Some((key, ..)) if *key != device_key => "enrolled anew",
             Some(_) => return Ok(()),
         };
         let event = audit::Event {

@@ -64,9 +64,9 @@ impl Database {
         };
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
-            let (hub, session, owners) = (*call.hub, *call.peer, &database.owners);
+            let (hub, session, running) = (*call.hub, *call.peer, database.running());
             let connection = &database.connection;
-            done = sign_in::sign_in(connection, hub, session, &request, owners, call.unix_s)?;
+            done = sign_in::sign_in(connection, hub, session, &request, &running, call.unix_s)?;
             Ok(())
         });
         written.map_err(refused)?;
@@ -78,12 +78,13 @@ impl Database {
         let request: Request = read(call.parameter)?;
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
-            let hears_since = database.running().hears_since_unix_s();
+            let running = database.running();
+            let owners = running.owners();
             let connection = &database.connection;
             let (peer, now) = (call.peer, call.unix_s);
-            let holder = sign_in::holder_in_session(connection, peer, &request.pass, now)?;
+            let holder = sign_in::holder_in_session(connection, peer, &request.pass, &owners, now)?;
             done = match holder {
-                Some(holder) => Ok(api::answer(connection, &holder, &request, now, hears_since)?),
+                Some(holder) => Ok(api::answer(connection, &holder, &request, now, &running)?),
                 None => Err(HubRefusal::Pass),
             };
             Ok(())
@@ -114,8 +115,8 @@ impl Database {
         let query: WorkQuery = read(call.parameter)?;
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
-            let hears_since = database.running().hears_since_unix_s();
             let (connection, peer, now) = (&database.connection, call.peer, call.unix_s);
+            let hears_since = database.running().hears_since_unix_s(now);
             done = rollouts::work(connection, peer, &query, now, hears_since)?;
             Ok(())
         });

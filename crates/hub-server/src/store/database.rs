@@ -1,6 +1,7 @@
 //! A connection to the database of a hub, and the transactions on it.
 
-use std::time::Duration;
+use std::mem;
+use std::time::{Duration, Instant};
 
 use tenure_hub::{Failure, StorageError};
 use tenure_wire::VerifyingKey;
@@ -10,16 +11,23 @@ use super::engine::Begin;
 use super::error::{DatabaseError, failed};
 use super::location::{Location, Place};
 use super::lock::{Lock, lock};
-use super::migrations::migrate;
+use super::migrations::check;
+use super::opening;
 use super::postgres::Postgres;
 use super::served::Served;
 use super::shared::{self, Heard, Process};
 use super::sql::{self, Connection};
 use super::sqlite::{self, OpenFile, Sqlite};
+use super::steady::Steady;
+use crate::owners::Owners;
 use crate::running::{Running, Turn};
 
 /// How long a write waits for its turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often room is made on a disk that is full, and how often it is looked whether there is some for the reserve.
+const MAKES_ROOM_EVERY: Duration = Duration::from_secs(1);
+const TENDED_EVERY: Duration = Duration::from_secs(30);
 
 /// The pauses before a transaction is tried again, in milliseconds.
 const WAITS_MS: [u64; 4] = [4, 16, 64, 256];
@@ -32,24 +40,33 @@ pub struct Database {
     pub(crate) connection: Connection,
     /// Why a write of the running transaction failed, so that all of it has to.
     failed: Option<StorageError>,
-    /// The owners whose devices are listed, who may always sign in.
-    pub(crate) owners: Vec<VerifyingKey>,
     /// The address of the pages, if there are any.
     pub(crate) pages: Option<String>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
     pub(crate) ticked: i64,
+    /// The clock by which is forgotten.
+    pub(crate) steady: Steady,
     /// This process, which may run the hub beside others.
     pub(crate) process: Process,
     /// Whether the database was away when the directory needed it last.
     is_away: bool,
+    /// Whether the transaction that is under way has a record of a device.
+    has_record: bool,
+    /// Whether the last record of a device wasn't kept, whatever the reason.
+    loses_records: bool,
+    /// Whether the transaction that is under way found no room.
+    is_full: bool,
+    /// When room was made last on a disk that is full, and when it was last looked for the reserve.
+    made_room_at: Option<Instant>,
+    tended_at: Option<Instant>,
     /// The state that is shared with the pages.
     running: Running,
     /// The turn in which the transaction writes that is under way.
     turn: Option<Turn>,
     /// Held while the hub runs, so that no second one takes up the same folder.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
 impl Database {
@@ -63,11 +80,11 @@ impl Database {
         match location.place() {
             Place::File(path) => {
                 let lock = lock(path)?;
-                let mut connection = sqlite::open_or_make(path)?;
-                migrate(&mut connection)?;
+                let connection = opening::take_up(path, &lock)?;
                 let sqlite = Sqlite::on(connection, OpenFile::at(path)?);
                 let mut database = Self::on(Connection::on(sqlite));
-                database._lock = Some(lock);
+                database.lock = Some(lock);
+                database.steady = Steady::of(&database.connection)?;
                 Ok(database)
             }
             Place::Server(server) => {
@@ -77,6 +94,7 @@ impl Database {
                 let mut database = Self::on(connection);
                 database.process = process;
                 database.set_clock()?;
+                database.steady = Steady::of(&database.connection)?;
                 Ok(database)
             }
         }
@@ -103,9 +121,18 @@ impl Database {
     pub fn read(location: impl Into<Location>) -> Result<Self, DatabaseError> {
         let location = location.into();
         Ok(Self::on(match location.place() {
-            Place::File(path) => Connection::on(Sqlite::to_read(sqlite::open_to_read(path)?)),
+            Place::File(path) => {
+                let connection = sqlite::open_to_read(path)?;
+                check(&connection)?;
+                Connection::on(Sqlite::to_read(connection))
+            }
             Place::Server(server) => Connection::on(Postgres::to_read(server)?),
         }))
+    }
+
+    /// Closes the database, and keeps its lock.
+    pub(super) fn into_lock(mut self) -> Option<Lock> {
+        self.lock.take()
     }
 
     /// Another connection to the database of the hub that runs.
@@ -125,25 +152,31 @@ impl Database {
     }
 
     fn on(connection: Connection) -> Self {
-        let (owners, pages) = (Vec::new(), None);
         Self {
             connection,
             failed: None,
-            owners,
-            pages,
+            pages: None,
             served: Served::default(),
             ticked: 0,
+            steady: Steady::default(),
             process: Process::new(),
             is_away: false,
+            has_record: false,
+            loses_records: false,
+            is_full: false,
+            made_room_at: None,
+            tended_at: None,
             running: Running::default(),
             turn: None,
-            _lock: None,
+            lock: None,
         }
     }
 
-    /// Lets `owners` sign in although no device of theirs is listed yet, and says where the `pages` are.
+    /// Lets `owners` alone sign in as owners, from now on; where none is named, whoever has a device listed. Says where the
+    /// `pages` are.
     pub fn admit(&mut self, owners: Vec<VerifyingKey>, pages: Option<String>) {
-        (self.owners, self.pages) = (owners, pages);
+        self.running.admit(Owners::of(&owners));
+        self.pages = pages;
     }
 
     /// The state of the hub that runs, for its pages.
@@ -165,9 +198,15 @@ impl Database {
         Ok(self.connection.check_place()?)
     }
 
-    /// Whether the database was away when the directory needed it last: what devices said since then isn't known.
-    pub fn is_away(&self) -> bool {
-        self.is_away
+    /// Whether what devices say is kept: the database was there when the directory needed it last, and took the last
+    /// record. A hub whose disk is full or whose database is away is as good as deaf, until a record is kept again.
+    pub fn keeps_records(&self) -> bool {
+        !self.is_away && !self.loses_records
+    }
+
+    /// Takes note that the transaction that is under way has a record of a device.
+    pub(crate) fn note_record(&mut self) {
+        self.has_record = true;
     }
 
     /// The news of other hubs; and the database's time is this process's.
@@ -223,11 +262,16 @@ impl Database {
         mut action: impl FnMut(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
         let mut waits = waits();
+        let mut has_made_room = false;
         loop {
             let error = match self.once(how, &mut action) {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
+            let is_full = how == Begin::ToWrite && error.is_full();
+            if is_full && !mem::replace(&mut has_made_room, true) && self.connection.make_room() {
+                continue;
+            }
             // Whether the former try was kept nobody knows: whoever asked decides.
             let may_succeed = matches!(error.failure(), Failure::Conflict | Failure::Away);
             match waits.next().filter(|_| may_succeed) {
@@ -280,6 +324,7 @@ impl Database {
         let done = self.begin().and_then(|()| action(self));
         done.map_err(|error| {
             self.roll_back();
+            self.is_full |= error.is_full();
             let error = failed(error);
             self.failed = Some(error.clone());
             error
@@ -291,6 +336,37 @@ impl Database {
     /// # Errors
     /// The database fails, or a write of it did; nothing of it counts then.
     pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
+        let has_record = mem::take(&mut self.has_record);
+        let committed = self.commit_once();
+        if has_record {
+            self.loses_records = committed.is_err();
+        }
+        let is_full = mem::take(&mut self.is_full);
+        committed.map_err(|error| match is_full && self.makes_room() {
+            // Who asks does all of it again.
+            true => StorageError { failure: Failure::Conflict, ..error },
+            false => error,
+        })
+    }
+
+    /// Makes room on a disk that is full, once a second; returns whether there may be some now.
+    fn makes_room(&mut self) -> bool {
+        if self.made_room_at.is_some_and(|at| at.elapsed() < MAKES_ROOM_EVERY) {
+            return false;
+        }
+        self.made_room_at = Some(Instant::now());
+        self.connection.make_room()
+    }
+
+    /// Has the reserve be there again once there is room, and looks for that now and then.
+    pub(crate) fn tend_reserve(&mut self) {
+        if self.tended_at.is_none_or(|at| at.elapsed() >= TENDED_EVERY) {
+            self.tended_at = Some(Instant::now());
+            self.connection.keep_reserve();
+        }
+    }
+
+    fn commit_once(&mut self) -> Result<(), StorageError> {
         if let Some(error) = self.failed.take() {
             self.is_away = error.is_away();
             self.roll_back();
@@ -299,7 +375,9 @@ impl Database {
         if !self.connection.is_in_transaction() {
             return Ok(());
         }
-        let committed = self.connection.commit().map_err(|error| failed(error.of_commit()));
+        let committed = self.connection.commit();
+        self.is_full |= committed.as_ref().is_err_and(sql::Error::is_full);
+        let committed = committed.map_err(|error| failed(error.of_commit()));
         if committed.is_err() {
             self.roll_back();
         }

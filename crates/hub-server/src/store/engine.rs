@@ -109,6 +109,19 @@ pub(super) trait Engine: Send {
         Ok(())
     }
 
+    /// Makes room on a disk that is full, for what matters most; returns whether there may be some now.
+    fn make_room(&self) -> bool {
+        false
+    }
+
+    /// Keeps room back for that, if there is some.
+    fn keep_reserve(&self) {}
+
+    /// Whether nothing new can be kept.
+    fn lacks_room(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     fn room(&self) -> Result<Room, Error>;
 
     /// Limits the database to `pages` pages of 4 KiB; `None` takes the limit away.

@@ -16,6 +16,25 @@ pub enum DatabaseError {
     /// It is no hub's.
     #[error("the file is no hub's database")]
     Foreign,
+    /// Something in it computes that no hub made, or isn't as hubs make it.
+    #[error(
+        "`{0}` in the database isn't as a hub makes it: somebody else changed it; use a backup that is whole"
+    )]
+    Schema(String),
+    /// There were records of a hub.
+    #[error(
+        "{0} is gone or empty, and a hub's records were there: put a copy back with `tenure hub restore`, or delete all of \
+         the hub's folder to begin another hub, with another key"
+    )]
+    Gone(PathBuf),
+    /// A copy was put into its place, beside a log of other records.
+    #[error(
+        "{0} is a copy, and the log of the records of before is beside it: put the copy back with `tenure hub restore`"
+    )]
+    CopyBesideLog(PathBuf),
+    /// A copy isn't whole.
+    #[error("{0} is damaged, and nothing was changed")]
+    Damaged(PathBuf),
     /// Its records were moved to another database.
     #[error("the records of this database were moved to another one: use that")]
     Moved,

@@ -3,14 +3,38 @@
 //! Invariant: a file that SQLite may have open in this process is opened by SQLite alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::error::DatabaseError;
 
+/// The words in a lock beside which there is a database.
+const NOTE: &[u8] = b"a hub's database is beside this\n";
+
 /// The lock beside a database.
 pub(super) struct Lock(File);
+
+impl Lock {
+    /// Whether a database was made beside it before.
+    pub(super) fn has_database(&self) -> bool {
+        self.0.metadata().is_ok_and(|seen| seen.len() > 0)
+    }
+
+    /// Notes that a database is beside it, so that one which is gone isn't taken for one that never was. A disk without room
+    /// for the note goes without it.
+    pub(super) fn note_database(&self) {
+        if !self.has_database() {
+            let mut file = &self.0;
+            let _ = file.write_all(NOTE).and_then(|()| file.sync_data());
+        }
+    }
+
+    /// Notes that the database was taken away in order.
+    pub(super) fn forget_database(&self) -> Result<(), std::io::Error> {
+        self.0.set_len(0)
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {

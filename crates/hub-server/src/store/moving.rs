@@ -18,6 +18,7 @@ use super::database::Database;
 use super::engine::{Begin, Dialect, Next};
 use super::error::DatabaseError;
 use super::location::{Location, Place};
+use super::lock::failed as lock_failed;
 use super::sql::{self, Connection, OptionalExtension as _, Row, Value};
 use tables::{NUMBERED, TABLES, Table};
 
@@ -130,7 +131,8 @@ impl Database {
                 if empty_log.query_row([], |row| row.get::<bool>(0))? {
                     return Err(DatabaseError::InUse(path.clone()));
                 }
-                drop(database);
+                // It holds the lock until all is done.
+                let lock = database.into_lock();
                 let moved = path.with_extension("sqlite.moved");
                 let renamed = std::fs::rename(path, &moved);
                 renamed.map_err(|source| DatabaseError::File {
@@ -138,6 +140,9 @@ impl Database {
                     path: path.clone(),
                     source,
                 })?;
+                if let Some(lock) = &lock {
+                    lock.forget_database().map_err(lock_failed("empty", path))?;
+                }
                 Ok(moved.display().to_string())
             }
             Place::Server(_) => {
@@ -192,6 +197,19 @@ fn seed(connection: &Connection) -> Result<Option<Vec<u8>>, sql::Error> {
 fn last_entry(connection: &Connection) -> Result<Option<(i64, Vec<u8>)>, sql::Error> {
     let last = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
     connection.statement(last).query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+/// Reads the first and the last row of each table.
+///
+/// # Errors
+/// One can't be read.
+pub(super) fn read_each(connection: &Connection) -> Result<(), sql::Error> {
+    for table in &TABLES {
+        let first = format!("SELECT {} FROM {} LIMIT 1", table.key_list(), table.name);
+        connection.statement(&first).exists([])?;
+        last_key(connection, table)?;
+    }
+    Ok(())
 }
 
 /// Copies the rows of a table that aren't in the new database yet.
@@ -261,7 +279,7 @@ fn finish(connection: &Connection) -> Result<(), sql::Error> {
             "DELETE FROM rollout_holds",
             "INSERT INTO rollout_holds (rollout, held, devices) \
              SELECT rollout, held, count(*) FROM rollout_devices WHERE held <> '' GROUP BY rollout, held",
-            "UPDATE figures SET value = (SELECT count(*) FROM devices) WHERE name = 'devices'",
+            "UPDATE figures SET value = (SELECT count(*) FROM devices WHERE length(kept) > 0) WHERE name = 'devices'",
         ] {
             connection.statement(text).execute([])?;
         }

@@ -1,5 +1,6 @@
 //! The room on the disk that is left for the directory: what people push and what devices tell of their past never
-//! takes it, so that a full disk costs nobody their registration.
+//! takes it, so that a full disk costs nobody their registration. Nor do new devices and what people change take the last of it,
+//! which is for dismissals, revocations and the ends of passes: whoever filled the disk can be put out.
 
 use super::engine::Room;
 use super::sql::{self, Connection};
@@ -9,10 +10,14 @@ use super::sql::{self, Connection};
 pub(crate) enum Keeps {
     /// Packages and whatever else is pushed.
     Registry,
-    /// Receipts and reports, which go on after the registry is full.
+    /// Receipts, reports, and what people change and begin, which go on after the registry is full.
     History,
+    /// New devices, which go on after those.
+    Devices,
 }
 
+/// The bytes that a device's report may add to the database: 64 machines, 32 faults and their lines.
+pub(crate) const REPORT_BYTES: usize = 64 * 1024;
 /// The pages beyond their bytes that rows may take: of indexes, and of trees that grow.
 const PAGES_BESIDE: i64 = 16;
 
@@ -22,6 +27,7 @@ impl Keeps {
         match self {
             Self::Registry => pages_max / 8,
             Self::History => pages_max / 16,
+            Self::Devices => pages_max / 32,
         }
     }
 }

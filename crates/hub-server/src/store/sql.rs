@@ -12,6 +12,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
 
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use tenure_hub::Failure;
 
 use super::engine::{Begin, Dialect, Engine, Room};
@@ -43,6 +45,9 @@ pub enum Error {
     /// Another transaction came between, or the connection broke within this one: whoever asks tries again.
     #[error("another transaction came between, or the connection broke: try again")]
     Conflict,
+    /// The limit of the disk leaves no room for more of that kind.
+    #[error("the database is as full as it may be with more of that")]
+    NoRoom,
     /// Hubs run on this database, which somebody wants for himself.
     #[error("another process runs the hub of this database")]
     InUse,
@@ -87,6 +92,13 @@ impl Error {
             Self::Unsure(_) => Failure::Unsure,
             _ => Failure::Refused,
         }
+    }
+
+    /// Whether the disk is full, or the database as large as it may be.
+    pub(super) fn is_full(&self) -> bool {
+        let Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else { return false };
+        // The memory that connections share is a file, too.
+        error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE
     }
 
     /// Whether the same may succeed when it is tried again.
@@ -169,6 +181,18 @@ impl Connection {
 
     pub(super) fn check_place(&self) -> Result<(), Error> {
         self.engine.check_place()
+    }
+
+    pub(super) fn make_room(&self) -> bool {
+        self.engine.make_room()
+    }
+
+    pub(super) fn keep_reserve(&self) {
+        self.engine.keep_reserve();
+    }
+
+    pub(super) fn lacks_room(&self) -> Result<bool, Error> {
+        self.engine.lacks_room()
     }
 
     pub(super) fn room(&self) -> Result<Room, Error> {

@@ -12,10 +12,15 @@ use rusqlite::{Connection, OpenFlags, Statement, params_from_iter};
 use super::engine::{Begin, Dialect, Engine, Next, Room};
 use super::error::DatabaseError;
 use super::lock::{create_private, failed};
+use super::reserve;
+use super::schema;
 use super::sql::{Columns, Error, Row, Value};
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pages below its limit at which a database counts as full.
+const PAGES_LEFT: i64 = 16;
 
 /// A connection to the file.
 pub(super) struct Sqlite {
@@ -49,11 +54,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    schema::confine(&connection)?;
     // The answer is the new mode; a file system without shared memory keeps the old one, which is as safe.
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
 }
 
@@ -65,6 +70,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    schema::confine_to_read(&connection)?;
     Ok(connection)
 }
 
@@ -160,10 +166,34 @@ impl Engine for Sqlite {
         !self.connection.is_autocommit()
     }
 
+    /// What the log holds goes to its places in the file, and the log is written again from its beginning: a record that is
+    /// renewed needs no room then.
+    fn make_room(&self) -> bool {
+        let Some(file) = self.file.as_ref().filter(|_| !self.is_at_its_limit()) else {
+            return false;
+        };
+        let is_given_up = reserve::give_up(&file.path);
+        let folded = "PRAGMA wal_checkpoint(PASSIVE)";
+        let folded = self
+            .connection
+            .query_row(folded, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+        is_given_up || folded.is_ok_and(|(log, folded)| log > 0 && log == folded)
+    }
+
+    fn keep_reserve(&self) {
+        if let Some(file) = &self.file {
+            reserve::keep(&file.path);
+        }
+    }
+
+    fn lacks_room(&self) -> Result<bool, Error> {
+        Ok(self.has_no_reserve() || self.is_at_its_limit())
+    }
+
+    /// Without its reserve it has no room for what people push and devices tell of their past.
     fn room(&self) -> Result<Room, Error> {
-        let (most, page_bytes) = (self.pragma("max_page_count")?, self.pragma("page_size")?);
-        let used = self.pragma("page_count")? - self.pragma("freelist_count")?;
-        Ok(Room { used, most, page_bytes })
+        let room = self.pages()?;
+        Ok(if self.has_no_reserve() { Room { used: room.most, ..room } } else { room })
     }
 
     /// `max_page_count` is a connection's own.
@@ -175,6 +205,22 @@ impl Engine for Sqlite {
     #[cfg(test)]
     fn sqlite(&self) -> Option<&Connection> {
         Some(&self.connection)
+    }
+}
+
+impl Sqlite {
+    fn has_no_reserve(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| reserve::is_given_up(&file.path))
+    }
+
+    fn is_at_its_limit(&self) -> bool {
+        self.pages().is_ok_and(|Room { used, most, .. }| used + PAGES_LEFT > most)
+    }
+
+    fn pages(&self) -> Result<Room, Error> {
+        let (most, page_bytes) = (self.pragma("max_page_count")?, self.pragma("page_size")?);
+        let used = self.pragma("page_count")? - self.pragma("freelist_count")?;
+        Ok(Room { used, most, page_bytes })
     }
 }
 

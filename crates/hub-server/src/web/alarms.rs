@@ -31,9 +31,15 @@ enum Undone {
     /// The name or the word is empty or too long.
     #[response(status = 422, content_type = "application/problem+json")]
     Word(Problem),
+    /// More changes in a day than one may make.
+    #[response(status = 429, content_type = "application/problem+json")]
+    Pace(Problem),
     /// The database can't be read or written now.
     #[response(status = 503)]
     Database,
+    /// The disk has room for the ends of passes, dismissals and revocations alone.
+    #[response(status = 507, content_type = "application/problem+json")]
+    Room(Problem),
 }
 
 /// Acknowledge an alarm of a rule: a person with a name looks after it.

@@ -1,8 +1,9 @@
 //! Requests over HTTP that sessions ask, too: rollouts, revocations, people and the registry; and those of the pages' forms.
 //!
 //! Invariants:
-//! - Who has no pass is refused before the body is read.
-//! - The bodies that are read at once are bounded in all and for each key (`bodies`).
+//! - Who has no pass, or one that doesn't go so far, is refused before the body is read or takes a place.
+//! - The bodies that are read at once are bounded in all, for each key and for each person of it (`bodies`).
+//! - A pass that was ended while the body came does nothing.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -17,6 +18,7 @@ use crate::api::sign_in::Holder;
 use crate::exchange::{Exchange, Reply, pairs, segments_of};
 use crate::store::sql::{self, Connection};
 use crate::store::{Database, DatabaseError};
+use crate::web::answers::problem;
 use crate::web::bodies::Place;
 use crate::web::pages::layout::or_sign_in;
 use crate::web::state::HubState;
@@ -37,27 +39,37 @@ impl FromRequest<HubState> for Asked {
         let (parts, body) = request.into_parts();
         let holder = gate::holder(hub, &parts.headers).await;
         let holder = holder.map_err(gate::asking_for_a_password)?;
+        let segments = segments_of(path_of(&parts));
+        if let Some(refusal) = api::refusal(&holder, &parts.method, &segments) {
+            return Err(response(refusal));
+        }
         let place = match body.is_end_stream() {
             true => None,
             false => Some(place(hub, &holder).await?),
         };
-        let exchange = Exchange {
-            segments: segments_of(path_of(&parts)),
+        let unix_s = now(hub);
+        let mut exchange = Exchange {
+            segments,
             parameters: pairs(parts.uri.query().unwrap_or("").as_bytes()),
             method: parts.method,
             headers: parts.headers,
             body: read(body).await?,
             who: holder.who.clone(),
-            by: holder.by().to_string(),
-            unix_s: now(hub),
-            hub_hears_since_unix_s: hub.hears_since_unix_s(),
+            by: holder.by(),
+            person: holder.person().to_string(),
+            unix_s,
+            hub_hears_since_unix_s: hub.running().hears_since_unix_s(unix_s),
+            is_noted: true,
         };
-        Ok(Self { holder, exchange, _place: place })
+        match api::count(hub.running(), &holder, &mut exchange) {
+            Some(refusal) => Err(response(refusal)),
+            None => Ok(Self { holder, exchange, _place: place }),
+        }
     }
 }
 
 async fn place(hub: &HubState, holder: &Holder) -> Result<Place, Response> {
-    let place = hub.bodies().take(&holder.who).await;
+    let place = hub.bodies().take(&holder.who, holder.taker()).await;
     place.map_err(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
 }
 
@@ -106,6 +118,26 @@ pub(crate) fn response(reply: Reply) -> Response {
     (reply.status, reply.header_map(), reply.body).into_response()
 }
 
+/// Does `action` in a transaction, if the pass is one then.
+///
+/// # Errors
+/// The answer to a pass that was ended meanwhile, or where the database fails.
+pub(crate) async fn transact_as<T: Send + 'static>(
+    hub: &HubState,
+    holder: Holder,
+    mut action: impl FnMut(&Connection, &Holder) -> Result<T, sql::Error> + Send + 'static,
+) -> Result<T, Response> {
+    let done = hub.run(move |hub, database| {
+        let unix_s = now(hub);
+        database.transact(|connection| match holder.is_good(connection, unix_s)? {
+            true => action(connection, &holder).map(Some),
+            false => Ok(None),
+        })
+    });
+    let over = || problem(StatusCode::UNAUTHORIZED, api::PASS_IS_OVER);
+    done.await?.ok_or_else(over)
+}
+
 /// Does what a form of a page asks for: the `POST` of the API with these segments and this body.
 ///
 /// # Errors
@@ -117,17 +149,23 @@ pub(crate) async fn act(
     body: &Value,
 ) -> Result<Reply, Response> {
     let holder = gate::holder(hub, headers).await.map_err(or_sign_in)?;
-    let exchange = Exchange {
+    let unix_s = now(hub);
+    let mut exchange = Exchange {
         method: Method::POST,
         segments: segments.iter().map(|segment| (*segment).to_string()).collect(),
         parameters: Vec::new(),
         headers: HeaderMap::new(),
         body: body.to_string().into_bytes(),
         who: holder.who.clone(),
-        by: holder.by().to_string(),
-        unix_s: now(hub),
-        hub_hears_since_unix_s: hub.hears_since_unix_s(),
+        by: holder.by(),
+        person: holder.person().to_string(),
+        unix_s,
+        hub_hears_since_unix_s: hub.running().hears_since_unix_s(unix_s),
+        is_noted: true,
     };
+    if let Some(refusal) = api::count(hub.running(), &holder, &mut exchange) {
+        return Ok(refusal);
+    }
     let done = hub.run(move |_, database| {
         database.transact(|connection| api::exchange(connection, &holder, &exchange))
     });

@@ -2,8 +2,9 @@
 
 use axum::Router;
 use axum::routing::get;
-use http::header;
+use http::HeaderMap;
 
+use crate::web::fixed::Fixed;
 use crate::web::state::HubState;
 
 /// Each with its address, its type, and its text.
@@ -16,6 +17,7 @@ const FILES: [(&str, &str, &str); 4] = [
 
 pub(super) fn routes() -> Router<HubState> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
-        router.route(path, get(async move || ([(header::CONTENT_TYPE, kind)], text)))
+        let text = Fixed::new(kind, text);
+        router.route(path, get(async move |headers: HeaderMap| text.answer(&headers)))
     })
 }

@@ -65,8 +65,6 @@ pub(crate) trait Opens {
 pub(crate) struct Reading;
 /// Handing in receipts.
 pub(crate) struct HandingIn;
-/// Ending passes.
-pub(crate) struct Ending;
 /// Watching logs.
 pub(crate) struct Watching;
 
@@ -76,10 +74,6 @@ impl Opens for Reading {
 
 impl Opens for HandingIn {
     const SCOPE: Scope = Scope::Receipts;
-}
-
-impl Opens for Ending {
-    const SCOPE: Scope = Scope::Passes;
 }
 
 impl Opens for Watching {

@@ -22,7 +22,7 @@ use crate::api::lists::object;
 use crate::api::resource::{Cell, Request, Resource};
 use crate::api::sign_in::Holder;
 use crate::store::sql::{self, Connection, Next};
-use crate::web::answers::{csv_line, problem};
+use crate::web::answers::{CsvCell, csv_line, problem};
 use crate::web::extract::Parameters;
 use crate::web::state::{HubState, Reading, unavailable};
 
@@ -55,19 +55,20 @@ impl Form {
     /// What stands before the rows.
     fn head(self, resource: &Resource) -> String {
         match self {
-            Self::Csv => csv_line(resource.columns.iter().map(|column| column.name)),
+            Self::Csv => csv_line(resource.columns.iter().map(|it| CsvCell::Text(it.name.into()))),
             Self::Json => "[".into(),
         }
     }
 
     fn row(self, resource: &Resource, row: &[Cell], is_first: bool) -> String {
         match self {
-            Self::Csv => {
-                let cells = row.iter().zip(resource.columns);
-                let texts: Vec<String> =
-                    cells.map(|(cell, column)| cell.text(column.kind)).collect();
-                csv_line(texts.iter().map(String::as_str))
-            }
+            Self::Csv => csv_line(row.iter().zip(resource.columns).map(|(cell, column)| {
+                let text = cell.text(column.kind);
+                match cell {
+                    Cell::Number(_) => CsvCell::Number(text),
+                    Cell::Text(_) | Cell::None => CsvCell::Text(text),
+                }
+            })),
             Self::Json => {
                 let comma = if is_first { "\n" } else { ",\n" };
                 format!("{comma}{}", object(resource, row))
@@ -97,7 +98,7 @@ pub(crate) async fn file(
     };
     let is_said = parameters.iter().any(|(name, _)| name == "limit");
     let rows_max = if is_said { request.limit } else { u64::MAX };
-    let Ok(place) = hub.files().take(&holder.who).await else {
+    let Ok(place) = hub.files().take(&holder.who, holder.taker()).await else {
         return unavailable("the hub ends");
     };
     let (sender, mut frames) = mpsc::channel(FRAMES_WAITING);

@@ -1,19 +1,25 @@
 //! Before and after each request: whose pass it carries, whether a change comes from our own pages, and
 //! the headers that keep pages to themselves.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tenure_http_listener::Site;
+use tenure_pages::HUB_SESSION;
 use tenure_wire::hub::Scope;
 
 use crate::api::sign_in::{self, Holder};
 use crate::web::now;
 use crate::web::state::HubState;
 
-/// The cookie that holds the secret of a browser's session.
-pub(crate) const COOKIE: &str = "tenure_session";
+/// The cookie that holds the secret of a browser's session, where there is no TLS.
+pub(crate) const COOKIE: &str = HUB_SESSION;
+/// The same where there is: no page of another host or port, and no plain one, can set it (RFC 6265bis §4.1.3.2).
+pub(crate) const COOKIE_OF_TLS: &str = "__Host-tenure_session";
+
+/// A browser that has seen the hub over TLS goes there in no other way, for a year (RFC 6797 §6.1).
+const STAYS_WITH_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 const HEADERS: [(header::HeaderName, &str); 5] = [
     (
@@ -28,8 +34,8 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
 ];
 
 /// Lets a request through unless it is a change that another site asks a browser for, and keeps the answer to itself.
-pub(crate) async fn guard(request: Request, next: Next) -> Response {
-    let mut answer = match is_foreign_change(&request) {
+pub(crate) async fn guard(State(hub): State<HubState>, request: Request, next: Next) -> Response {
+    let mut answer = match is_foreign_change(&hub, &request) {
         true => {
             let text = "this request doesn't come from the hub's own pages\n";
             (StatusCode::FORBIDDEN, text).into_response()
@@ -37,13 +43,16 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
         false => next.run(request).await,
     };
     protect(&mut answer);
+    if hub.is_by_tls() {
+        answer.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, STAYS_WITH_TLS);
+    }
     answer
 }
 
-fn is_foreign_change(request: &Request) -> bool {
+fn is_foreign_change(hub: &HubState, request: &Request) -> bool {
     let (path, headers) = (request.uri().path(), request.headers());
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
-    is_change && !is_from_here(headers) && !is_bare(path, headers)
+    is_change && !is_from_here(headers) && !is_bare(hub, path, headers)
 }
 
 /// Sets the headers of every answer.
@@ -65,22 +74,28 @@ fn is_from_here(headers: &HeaderMap) -> bool {
 
 /// Whether a program asks the API for something without a pass. The answer is the challenge (RFC 9110 15.5.2), by
 /// which clients of registries learn to sign in.
-fn is_bare(path: &str, headers: &HeaderMap) -> bool {
+fn is_bare(hub: &HubState, path: &str, headers: &HeaderMap) -> bool {
     let is_of_api = path.starts_with("/v1/") || path == "/v2" || path.starts_with("/v2/");
-    let has_pass = headers.contains_key(header::AUTHORIZATION) || session(headers).is_some();
+    let has_pass = headers.contains_key(header::AUTHORIZATION) || session(hub, headers).is_some();
     is_of_api && !has_pass && Site::of(headers) == Site::Unsaid
 }
 
 /// The secret of the browser's session in a request. It counts for pages of the hub's own and for the user, and not where
 /// another site asks, or a page of a machine, whose origin is nobody's: `SameSite=Strict` says so already, to browsers that
 /// know it.
-pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
+///
+/// Of two that differ none counts: one may be set by another page at this host, whose tenant would have the user act in his
+/// name (RFC 6265 §8.6).
+pub(crate) fn session<'h>(hub: &HubState, headers: &'h HeaderMap) -> Option<&'h str> {
     if Site::of(headers) == Site::Other {
         return None;
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
-    pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    let pairs = cookies.flat_map(|cookies| cookies.split(';'));
+    let name = hub.cookie_name();
+    let mut found = pairs.filter_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
 }
 
 /// The holder of the pass that a request carries, if the pass goes as far as `scope`.
@@ -109,10 +124,11 @@ pub(crate) async fn holder(hub: &HubState, headers: &HeaderMap) -> Result<Holder
         let secret = value.to_str().ok().and_then(token);
         ("token", secret.unwrap_or_default())
     });
-    let pass = token.or_else(|| Some(("page", session(headers)?.to_string())));
+    let pass = token.or_else(|| Some(("page", session(hub, headers)?.to_string())));
     let Some((kind, secret)) = pass else { return Err(unauthorized()) };
     let holder = hub.run(move |hub, database| {
-        Ok(sign_in::holder(&database.connection, kind, &secret, now(hub))?)
+        let owners = hub.running().owners();
+        Ok(sign_in::holder(&database.connection, kind, &secret, &owners, now(hub))?)
     });
     let holder = holder.await?.ok_or_else(unauthorized)?;
     tracing::Span::current().record("who", &*holder.who);

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
+use tenure_wire::printable::counted;
 
-use crate::store::figures;
 use crate::web::answers::problem;
 use crate::web::now;
 use crate::web::state::HubState;
@@ -20,17 +20,23 @@ async fn health() -> &'static str {
     "alive\n"
 }
 
-/// `GET /ready`: the directory's thread turns, and the database answers.
+/// `GET /ready`: the directory's thread turns, what it hears is kept, and the database answers and has room.
 async fn ready(State(hub): State<HubState>) -> Response {
     if let Some(silent_s) = hub.running().is_deaf(now(&hub)) {
         let text = match silent_s {
-            Some(seconds) => format!("the directory has heard no device for {seconds} seconds"),
+            Some(seconds) => {
+                format!("the directory has heard no device for {}", counted(seconds, "second"))
+            }
             None => "the directory doesn't listen yet".into(),
         };
         return unready(&text);
     }
-    match hub.run(|_, database| Ok(figures::devices(&database.connection)?)).await {
-        Ok(_) => "ready\n".into_response(),
+    match hub.run(|_, database| database.has_room()).await {
+        Ok(false) => unready("the disk is full, or the database as large as --disk-max lets it be"),
+        Ok(true) => match hub.running().jump(now(&hub)) {
+            Some(jump) => format!("ready\n{jump}\n").into_response(),
+            None => "ready\n".into_response(),
+        },
         Err(_) => unready("the hub's database can't be read"),
     }
 }

@@ -22,7 +22,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request};
 use maud::html;
 use tenure_crypto::Seed;
 use tenure_http_listener::{Host, Site};
-use tenure_pages::{Machines, Origins, Visit, Visits};
+use tenure_pages::{Cookies, Machines, Origins, Visit, Visits};
 
 use crate::api::sign_in;
 use crate::web::pages::layout::{self, HTML, layout, redirect};
@@ -69,7 +69,8 @@ pub(super) fn routes<V: Visits>(machines: MachinePages<V>) -> Router<HubState> {
 impl<V: Visits> MachinePages<V> {
     pub(super) fn new(visitors: Visitors<V>) -> Self {
         let tickets = Tickets::new(visitors.ticket_key.clone());
-        Self { visitors, tickets, of_owners: Machines::default(), of_guests: Machines::default() }
+        let machines = Machines::bounded_by_visitor;
+        Self { visitors, tickets, of_owners: machines(), of_guests: machines() }
     }
 
     /// Answers a request to one of those paths.
@@ -107,11 +108,12 @@ impl<V: Visits> MachinePages<V> {
             let text = "open the page itself first: it alone asks its machine for changes\n";
             return (StatusCode::FORBIDDEN, text).into_response();
         }
-        let session = match gate::session(&parts.headers).map(String::from) {
+        let session = match gate::session(hub, &parts.headers).map(String::from) {
             None => None,
             Some(secret) => {
                 let session = hub.run(move |hub, database| {
-                    Ok(sign_in::session_of(&database.connection, &secret, now(hub))?)
+                    let owners = hub.running().owners();
+                    Ok(sign_in::session_of(&database.connection, &secret, &owners, now(hub))?)
                 });
                 match session.await {
                     Ok(session) => session,
@@ -164,12 +166,17 @@ impl<V: Visits> MachinePages<V> {
 /// The request as the machine gets it.
 fn visit(place: &Place, ticket: &Ticket, visitor: &Visitor, mut parts: request::Parts) -> Visit {
     let target = format!("{}{}", place.rest, query(&parts));
+    // RFC 9112 §3.2.2: a target's host stands in place of the field's.
+    if let Some(host) = parts.uri.authority().and_then(|host| host.as_str().parse().ok()) {
+        parts.headers.insert(header::HOST, host);
+    }
     // Its path and query were parts of one that was read.
     parts.uri = Uri::try_from(target).unwrap_or_else(|_| Uri::from_static("/"));
     let host = parts.extensions.get::<Host>().map(|Host(host)| host.to_string());
     Visit {
         machine: place.machine.clone(),
         visitor: visitor.who.clone().or(host),
+        cookies: Cookies::default(),
         below: Some(place.below(Some(ticket))),
         parts,
     }

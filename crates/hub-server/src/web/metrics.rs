@@ -18,7 +18,7 @@ const OF_FLEET: [(&str, &str, Words); 6] = [
     (
         "tenure_devices",
         "Devices that registered.",
-        Words::alike("SELECT count(*) FROM devices WHERE owner = ?1"),
+        Words::alike("SELECT count(*) FROM devices WHERE owner = ?1 AND length(kept) > 0"),
     ),
     (
         "tenure_devices_reachable",
@@ -42,7 +42,10 @@ const OF_FLEET: [(&str, &str, Words); 6] = [
     (
         "tenure_alarms",
         "Places where a chain of receipts isn't whole.",
-        Words::alike("SELECT count(*) FROM alarms WHERE owner = ?1 OR tenant = ?1"),
+        Words::alike(
+            "SELECT count(*) FROM alarms r WHERE (r.owner = ?1 OR r.tenant = ?1) AND (r.machine IS NOT NULL OR EXISTS \
+             (SELECT 1 FROM devices d WHERE d.device_key = r.device_key AND length(d.kept) > 0))",
+        ),
     ),
     (
         "tenure_hub_database_bytes",

@@ -1,14 +1,14 @@
 //! The OpenAPI 3.1 document: what all of it shares, and how it is shown. Each handler of the API describes itself, and the
 //! router gathers that; a list is described by its columns (`lists`).
 
-use std::sync::Arc;
-
 use axum::Extension;
-use axum::response::{IntoResponse as _, Response};
-use http::header;
+use axum::response::Response;
+use http::HeaderMap;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa::{IntoResponses, ToSchema};
+
+use crate::web::fixed::Fixed;
 
 /// The name of the token among the ways to be let in.
 const TOKEN: &str = "token";
@@ -32,11 +32,11 @@ pub(super) fn skeleton() -> OpenApi {
 
 /// The document as it is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Document(Arc<str>);
+pub(super) struct Document(Fixed);
 
 impl Document {
     pub(super) fn of(document: &OpenApi) -> Self {
-        Self(serde_json::to_string(document).unwrap_or_default().into())
+        Self(Fixed::new("application/json", serde_json::to_string(document).unwrap_or_default()))
     }
 }
 
@@ -48,8 +48,11 @@ impl Document {
     security(()),
     responses((status = 200, description = "The document.", content_type = "application/json", body = Object)),
 )]
-pub(super) async fn describe(Extension(Document(text)): Extension<Document>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], String::from(&*text)).into_response()
+pub(super) async fn describe(
+    Extension(Document(text)): Extension<Document>,
+    headers: HeaderMap,
+) -> Response {
+    text.answer(&headers)
 }
 
 /// An error (RFC 9457).

@@ -26,7 +26,7 @@ use crate::web::files::{self, Form};
 use crate::web::lists;
 use crate::web::state::HubState;
 use layout::{missing, page};
-use table::{Forms, facts, revoke_button, search, table, turn};
+use table::{Forms, facts, prose, revoke_button, search, table, turn};
 
 /// Each page with its address.
 pub(super) fn routes() -> Router<HubState> {
@@ -89,7 +89,7 @@ async fn list(
     };
     let body = html! {
         @if let Some(by_rules) = by_rules { (by_rules) }
-        p { (resource.about) }
+        p { (prose(resource.about)) }
         @if resource.name == PEOPLE && holder.may(Scope::People) { (people::invite_form()) }
         (search(resource, &request))
         (table(resource, &request, &rows, true, forms_of(resource, &holder)))

@@ -42,9 +42,15 @@ enum Undone {
     /// The name is empty, too long, or misleads its reader.
     #[response(status = 422, content_type = "application/problem+json")]
     Name(Problem),
+    /// More changes in a day than one may make.
+    #[response(status = 429, content_type = "application/problem+json")]
+    Pace(Problem),
     /// The database can't be read or written now.
     #[response(status = 503)]
     Database,
+    /// The disk has room for the ends of passes, dismissals and revocations alone.
+    #[response(status = 507, content_type = "application/problem+json")]
+    Room(Problem),
 }
 
 /// Invite a person, or invite once more who hasn't come yet: the former invitation opens nothing then.

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::devices::receipts;
 use crate::web::answers::{json_answer, problem};
+use crate::web::asked::transact_as;
 use crate::web::extract::{HandingIn, Pass};
 use crate::web::now;
 use crate::web::openapi::{Problem, Refused};
@@ -39,7 +40,11 @@ struct Taken {
         (status = 422, description = "A receipt isn't taken; the answer says why.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(super) async fn take(State(hub): State<HubState>, _: Pass<HandingIn>, body: Bytes) -> Response {
+pub(super) async fn take(
+    State(hub): State<HubState>,
+    Pass { holder, .. }: Pass<HandingIn>,
+    body: Bytes,
+) -> Response {
     let text = std::str::from_utf8(&body).unwrap_or("?");
     let Some(handed_in) = text.lines().map(unhex).collect::<Option<Vec<Vec<u8>>>>() else {
         return problem(
@@ -47,8 +52,9 @@ pub(super) async fn take(State(hub): State<HubState>, _: Pass<HandingIn>, body: 
             "each line must be a receipt in hexadecimal digits",
         );
     };
-    let taken = hub.run(move |hub, database| {
-        database.transact(|connection| receipts::take(connection, &handed_in, now(hub)))
+    let unix_s = now(&hub);
+    let taken = transact_as(&hub, holder, move |connection, _| {
+        receipts::take(connection, &handed_in, unix_s)
     });
     match taken.await {
         Ok(Ok(taken)) => json_answer(&json!(Taken { new: taken.new, known: taken.known })),

@@ -73,9 +73,15 @@ enum Undone {
     /// The plan isn't taken; the answer says why.
     #[response(status = 422, content_type = "application/problem+json")]
     Plan(Problem),
+    /// More changes in a day than one may make.
+    #[response(status = 429, content_type = "application/problem+json")]
+    Pace(Problem),
     /// The database can't be read or written now.
     #[response(status = 503)]
     Database,
+    /// The disk has room for the ends of passes, dismissals and revocations alone.
+    #[response(status = 507, content_type = "application/problem+json")]
+    Room(Problem),
 }
 
 /// Start a rollout by the owner's signed plan.

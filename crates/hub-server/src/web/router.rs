@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use axum::middleware::from_fn;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::StatusCode;
@@ -43,7 +43,7 @@ pub(super) fn router<V: Visits>(hub: HubState, machines: MachinePages<V>) -> Rou
         .fallback(nowhere::answer)
         .method_not_allowed_fallback(nowhere::answer)
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .layer(from_fn(gate::guard));
+        .layer(from_fn_with_state(hub.clone(), gate::guard));
     observe::observed(own.merge(machines::routes(machines)), &hub).with_state(hub)
 }
 

@@ -18,6 +18,7 @@ use crate::traces::Traced;
 use crate::web::Pages;
 use crate::web::bodies::Bodies;
 use crate::web::figures::Figures;
+use crate::web::gate::{COOKIE, COOKIE_OF_TLS};
 
 /// The database connections that are kept for the next requests.
 const IDLE_MAX: usize = 4;
@@ -64,13 +65,21 @@ impl HubState {
         &self.0.figures
     }
 
-    /// The attributes after `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
-    pub(crate) fn cookie_attributes(&self) -> &'static str {
-        if self.0.pages.is_by_tls {
-            "Secure; HttpOnly; SameSite=Strict; Path=/"
-        } else {
-            "HttpOnly; SameSite=Strict; Path=/"
-        }
+    /// The cookie of a browser that is signed in, with its attributes (RFC 6265 §4.1).
+    pub(crate) fn cookie(&self, secret: &str, age_s: u64) -> String {
+        let secure = if self.is_by_tls() { "Secure; " } else { "" };
+        let name = self.cookie_name();
+        format!("{name}={secret}; {secure}HttpOnly; SameSite=Strict; Path=/; Max-Age={age_s}")
+    }
+
+    /// Its name.
+    pub(super) fn cookie_name(&self) -> &'static str {
+        if self.is_by_tls() { COOKIE_OF_TLS } else { COOKIE }
+    }
+
+    /// Whether browsers reach the pages over TLS.
+    pub(super) fn is_by_tls(&self) -> bool {
+        self.0.pages.is_by_tls
     }
 
     /// Whether requests come by a proxy.
@@ -91,11 +100,6 @@ impl HubState {
     /// The logs that are watched.
     pub(crate) fn logs(&self) -> &LiveLogs {
         self.running().logs()
-    }
-
-    /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
-    pub(crate) fn hears_since_unix_s(&self) -> u64 {
-        self.running().hears_since_unix_s()
     }
 
     /// Runs `action` on a connection to the database, on a thread that may wait for the disk.

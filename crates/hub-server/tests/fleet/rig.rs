@@ -84,6 +84,14 @@ impl Storage for Watched {
         self.database.delete(device)
     }
 
+    fn forgettable(
+        &mut self,
+        over_before_unix_s: u64,
+        forget_after_s: u64,
+    ) -> Result<Option<Vec<Name>>, StorageError> {
+        self.database.forgettable(over_before_unix_s, forget_after_s)
+    }
+
     fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
         self.database.stored(device)
     }

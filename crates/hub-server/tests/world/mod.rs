@@ -23,7 +23,7 @@ use tenure_testbed::{any_address, wait_until};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
-use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey, VerifyingKey};
 
 pub(crate) use house::{Caller, House};
 use place::Place;
@@ -35,6 +35,11 @@ pub(crate) const ENDED: u64 = 1_795_000_000;
 /// How often a program asks again that is told to, and the pause before it does.
 const AGAIN_MAX: usize = 100;
 const AGAIN: Duration = Duration::from_millis(5);
+
+/// The owners of the hub, numbers 1 to 5.
+pub(crate) fn owner_keys() -> Vec<VerifyingKey> {
+    (1..=5).map(|number| owner(number).verifying_key()).collect()
+}
 
 pub(crate) struct World {
     pub(crate) place: Place,
@@ -123,7 +128,7 @@ impl World {
         let visitors =
             Visitors { owners, guests, strangers, ticket_key: Seed::from_bytes(&[9; 32]) };
         let pages = serve(listener, pages, visitors).unwrap();
-        database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
+        database.admit(owner_keys(), Some(format!("http://{pages}")));
         Self { place, database, pages, house, listed: Vec::new() }
     }
 
@@ -178,7 +183,8 @@ impl World {
         self.listed.push(Listed(whose, number, name.into(), expires_unix_s));
     }
 
-    fn put(
+    /// Lists a device, or says why not; the caller commits.
+    pub(crate) fn put(
         &mut self,
         whose: u8,
         number: u8,
@@ -265,7 +271,7 @@ impl World {
         drop(mem::replace(&mut self.database, stand_in));
         self.listed.clear();
         self.database = Database::open(self.place.location()).unwrap();
-        self.database.admit(vec![owner(1).verifying_key()], Some("http://hub".into()));
+        self.database.admit(owner_keys(), Some("http://hub".into()));
     }
 
     /// The hub's process ends; where its database is.

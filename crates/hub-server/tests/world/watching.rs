@@ -35,6 +35,12 @@ pub(crate) fn telling(world: &World, rules: Rules) -> Alarms {
     Alarms::open(&world.location(), &running, rules, Some(tariff), reach).unwrap()
 }
 
+/// The hub hears its devices from one moment to another, as its own thread says every few seconds.
+pub(crate) fn hearing(world: &World, from: u64, until: u64) {
+    let running = world.database.running();
+    (from..=until).step_by(5).for_each(|unix_s| running.hear(unix_s));
+}
+
 /// The details of the audit log's entries of that action, the newest first.
 pub(crate) fn noted(world: &mut World, action: &str) -> Vec<String> {
     let token = world.token(&owner(1));

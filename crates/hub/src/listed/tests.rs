@@ -170,6 +170,19 @@ fn question_looks_at_as_few_devices_of_many_as_of_a_few() {
     }
 }
 
+/// D-14: a clock that was ahead for a while took records until then.
+#[test]
+fn record_that_lasts_longer_than_any_may_is_found_by_nobody_until_it_doesnt() {
+    let mut listed = Listed::new(Vec::new(), 10, [1; 32]);
+    let (query, year) = (Query::Key(key(1)), 365 * 24 * 60 * 60);
+    put(&mut listed, record(1, 1, &[1], NOW + year), address(1, 1));
+    for (at, is_found) in [(NOW + year, true), (NOW, false), (NOW + year - 60, true), (NOW, false)]
+    {
+        assert_eq!(found(&mut listed, 77, &query, at).is_some(), is_found, "at {at}");
+        assert_eq!(listed.machines(0, 9, at).1, usize::from(is_found), "at {at}");
+    }
+}
+
 #[test]
 fn whoever_lists_anothers_machine_takes_it_from_nobody_of_the_same_owner() {
     let mut listed = Listed::new(Vec::new(), 4, [1; 32]);

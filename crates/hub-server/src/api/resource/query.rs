@@ -143,7 +143,7 @@ impl Resource {
             let sql = sql.of(dialect);
             // A column that is text already is compared as it is, so that an index finds its rows.
             let text = match kind {
-                Kind::Text | Kind::Line | Kind::Device => sql.to_string(),
+                Kind::Text | Kind::Line | Kind::Key | Kind::Device => sql.to_string(),
                 Kind::Number | Kind::Time | Kind::Rollout => format!("CAST({sql} AS TEXT)"),
             };
             conditions.push(format!("{text} = ?{}", values.len()));

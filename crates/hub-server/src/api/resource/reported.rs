@@ -43,9 +43,9 @@ pub(super) const MACHINES: Resource = Resource {
         ),
         column("stored_bytes", "Stored (bytes)", Kind::Number, "m.stored_bytes"),
         column("reported", "Last told", Kind::Time, "m.taken_unix_s"),
-        column("package", "Package", Kind::Text, "m.package"),
-        column("id", "Id", Kind::Text, "l.machine"),
-        column("key", "Key", Kind::Text, "l.machine_key"),
+        column("package", "Package", Kind::Key, "m.package"),
+        column("id", "Id", Kind::Key, "l.machine"),
+        column("key", "Key", Kind::Key, "l.machine_key"),
     ],
     from: Words::alike(
         "machines l JOIN devices d ON d.name = l.device \
@@ -104,7 +104,7 @@ pub(super) const FAULTS: Resource = Resource {
     name: "faults",
     title: "Faults",
     about: "Faults of machines, as their devices reported them, for 90 days and up to 200 of a device. \
-            `tenure log DEVICE` shows the lines of source, where the package was built.",
+            `tenure log MACHINE --device DEVICE --package FILE` shows the lines of source, where the package was built.",
     columns: &[
         column("happened", "Happened", Kind::Time, "f.happened_unix_s"),
         column("device", "Device", Kind::Device, "f.device"),
@@ -170,10 +170,13 @@ pub(super) const ALARMS: Resource = Resource {
         column("detail", "What happened", Kind::Line, "r.detail"),
         column("taken", "Since", Kind::Time, "r.taken_unix_s"),
         column("number", "At receipt", Kind::Number, "r.number"),
-        column("tenant", "Tenant", Kind::Text, "r.tenant"),
+        column("tenant", "Tenant", Kind::Key, "r.tenant"),
     ],
-    from: Words::alike("alarms r LEFT JOIN devices ON devices.device_key = r.device_key"),
-    visible: "(r.owner = ?1 OR r.tenant = ?1)",
+    from: Words::alike(
+        "alarms r LEFT JOIN devices ON devices.device_key = r.device_key AND length(devices.kept) > 0",
+    ),
+    // A device that was forgotten is nobody's alarm any more; chains of receipts stay.
+    visible: "(r.owner = ?1 OR r.tenant = ?1) AND (r.machine IS NOT NULL OR devices.name IS NOT NULL)",
     of_person: None,
     order: "r.taken_unix_s DESC, r.number NULLS FIRST",
 };

@@ -4,6 +4,7 @@ use tenure_wire::report::MachineReport;
 
 use super::{NUMBER_MAX, Reporter, WORD_CHARS_MAX, number, words};
 use crate::store::sql::{self, Connection, OptionalExtension as _, Words, params};
+use crate::store::steady;
 
 /// The spans that use is added up in, and for how long each is kept, in seconds: 5 minutes for 2 days, an hour for
 /// 30 days, a day for 2 years.
@@ -189,7 +190,8 @@ fn add(
         let key = params![reporter.device, span_s, from];
         let has_begun: bool = connection.statement(begins).query_row(key, |row| row.get(0))?;
         if has_begun {
-            let row = params![reporter.device, span_s, reporter.now - kept_s];
+            let steady = steady::unix_s(connection, reporter.now)?;
+            let row = params![reporter.device, span_s, steady - kept_s];
             connection.statement(delete).execute(row)?;
         }
         connection.statement(&upsert).execute(params![

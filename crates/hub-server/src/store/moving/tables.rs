@@ -34,13 +34,14 @@ pub(super) const NUMBERED: [&str; 7] =
     ["receipts", "people", "passes", "manifests", "rollouts", "rule_alarms", "webhooks"];
 
 /// All that isn't counted from others, each behind those that it refers to.
-pub(super) const TABLES: [Table; 27] = [
+pub(super) const TABLES: [Table; 28] = [
     table("identity", 1, "id, seed"),
     table(
         "devices",
         1,
-        "name, owner, device_key, machine_key, seen_at, machines, first_unix_s, heard_unix_s, expires_unix_s, kept, labels",
+        "name, owner, device_key, machine_key, seen_at, machines, first_unix_s, heard_unix_s, expires_unix_s, kept, labels, steady_unix_s",
     ),
+    table("clocks", 1, "name, unix_s"),
     table("machines", 2, "device, name, machine, machine_key"),
     table("audit", 1, "number, unix_s, who, action, subject, detail, owner, hash, \"by\""),
     table("revocations", 1, "owner, number"),

@@ -72,7 +72,9 @@ fn page(resource: &Resource) -> ResponseBuilder {
 
 fn value(column: &Column) -> ObjectBuilder {
     let (kind, words) = match column.kind {
-        Kind::Text | Kind::Line | Kind::Device => (Type::String, column.title.to_string()),
+        Kind::Text | Kind::Line | Kind::Key | Kind::Device => {
+            (Type::String, column.title.to_string())
+        }
         Kind::Number | Kind::Rollout => (Type::Integer, column.title.to_string()),
         Kind::Time => (Type::Integer, format!("{}, in seconds since 1970 UTC", column.title)),
     };

@@ -38,15 +38,16 @@ pub(super) async fn visitor(
 ) -> Result<Option<Visitor>, Response> {
     let (device, session) = (place.device.to_string(), ticket.session);
     let looked = hub.run(move |hub, database| {
-        let connection = &database.connection;
+        let (connection, owners) = (&database.connection, hub.running().owners());
         let session = match session {
-            Some(id) => sign_in::session_by_id(connection, id, now(hub))?,
+            Some(id) => sign_in::session_by_id(connection, id, &owners, now(hub))?,
             None => None,
         };
         let query = "SELECT owner FROM devices WHERE name = ?1";
         let query = connection.statement(query);
         let owner: Option<String> = query.query_row([device], |row| row.get(0)).optional()?;
-        Ok((session, owner))
+        // A device whose owner isn't one here any more may be listed still.
+        Ok((session, owner.filter(|owner| owners.admit(owner))))
     });
     let (session, owner) = looked.await?;
     if !tickets.is_good(ticket, session.as_ref(), &place.machine, now(hub)) {

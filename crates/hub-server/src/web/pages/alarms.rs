@@ -65,7 +65,7 @@ fn form(id: i64, rule: &str, device: &str, holder: &Holder) -> Markup {
     let of = format!("{rule} on {device}");
     html! {
         form method="post" action={ "/rule-alarms/" (id) "/acknowledge" } {
-            @if holder.by().is_empty() {
+            @if holder.person().is_empty() {
                 input name="by" maxlength="64" required placeholder="Your name"
                     autocomplete="name" aria-label={ "Your name, for " (of) };
             }

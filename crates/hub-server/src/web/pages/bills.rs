@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::layout::page;
 use crate::devices::receipts::{self, BillLine};
-use crate::web::answers::{self, conditional, problem};
+use crate::web::answers::{self, CsvCell, conditional, problem};
 use crate::web::extract::{Parameters, Pass, Reading, SignedIn};
 use crate::web::openapi::{Conditional, Problem, Refused};
 use crate::web::state::HubState;
@@ -113,10 +113,12 @@ pub(crate) async fn csv(
     let headings = ["month", "tenant", "device", "machine", "receipts", "price", "currency"];
     let row = |line: BillLine| {
         let BillLine { month, tenant, device, machine, receipts, millionths } = line;
-        let (receipts, price) = (receipts.to_string(), money(millionths));
-        vec![month, tenant, device, machine, receipts, price, currency.clone()]
+        let texts = [month, tenant, device, machine].map(CsvCell::Text);
+        let numbers = [receipts.to_string(), money(millionths)].map(CsvCell::Number);
+        let currency = CsvCell::Text(currency.clone());
+        texts.into_iter().chain(numbers).chain([currency]).collect()
     };
-    let rows: Vec<Vec<String>> = lines.into_iter().map(row).collect();
+    let rows: Vec<Vec<CsvCell>> = lines.into_iter().map(row).collect();
     conditional(&headers, "text/csv; charset=utf-8", answers::csv(&headings, &rows))
 }
 

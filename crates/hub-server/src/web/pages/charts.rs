@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use axum::response::Response;
 use maud::{Markup, html};
 
+use tenure_wire::printable::counted;
+
 use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, Next, params};
 use crate::web::now;
@@ -67,7 +69,8 @@ fn chart(machine: &str, bars: &Bars, from: i64) -> Markup {
     let most = bars.iter().map(|(_, fuel, _)| *fuel).max().unwrap_or(0);
     let faults: i64 = bars.iter().map(|(_, _, faults)| *faults).sum();
     let text = format!(
-        "{machine}: fuel of 5 minutes each in the last 12 hours, {most} units at most; {faults} faults"
+        "{machine}: fuel of 5 minutes each in the last 12 hours, {most} units at most; {}",
+        counted(faults, "fault")
     );
     // The ratio fits, as each is 2^61 at most.
     let height = |fuel: i64| i128::from(fuel) * i128::from(HEIGHT) / i128::from(most.max(1));

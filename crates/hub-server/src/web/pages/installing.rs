@@ -31,9 +31,18 @@ pub(crate) async fn on_device(
     device: &str,
 ) -> Result<Markup, Response> {
     let name = device.to_string();
-    let pushed =
-        hub.run(move |_, database| Ok(installable(&database.connection, &who, &name)?)).await?;
+    let (pushed, taken_back) = hub
+        .run(move |_, database| {
+            let connection = &database.connection;
+            Ok((installable(connection, &who, &name)?, taken_back(connection, &who, &name)?))
+        })
+        .await?;
     Ok(html! {
+        @for TakenBack { package, version, rollout, reason } in &taken_back {
+            p { "Not proposed: " (package) " " (version) ", which "
+                a href={ "/rollouts/" (rollout) } { "rollout " (rollout) } " took back"
+                @if !reason.is_empty() { " (" (reason) ")" } "." }
+        }
         @if !pushed.is_empty() {
             h2 id="install" { "Install a package" }
             p { "Your key alone can place a machine, and the hub doesn't have it. Type this on the computer that does; \
@@ -46,16 +55,54 @@ pub(crate) async fn on_device(
     })
 }
 
-/// The newest package of each repository, if `who` owns `device`.
+/// A version that a rollout took back.
+struct TakenBack {
+    package: String,
+    version: String,
+    rollout: i64,
+    reason: String,
+}
+
+/// The last rollout of the package of `manifests m`, if that took it back: whoever wants it all the same rolls it out again.
+const TAKEN_BACK: &str = "r.who = m.who AND r.package_digest = m.package_digest \
+     AND r.state IN ('rolling back', 'rolled back') AND r.id = \
+     (SELECT max(n.id) FROM rollouts n WHERE n.who = m.who AND n.package_digest = m.package_digest)";
+
+/// What the last rollout took back of the newest packages of each repository, if `who` owns `device`.
+fn taken_back(
+    connection: &Connection,
+    who: &str,
+    device: &str,
+) -> Result<Vec<TakenBack>, sql::Error> {
+    let query = format!(
+        "SELECT m.package, m.version, r.id, r.reason FROM manifests m JOIN rollouts r ON {TAKEN_BACK} WHERE m.id IN \
+         (SELECT max(id) FROM manifests WHERE who = ?1 AND package IS NOT NULL \
+         AND EXISTS (SELECT 1 FROM devices WHERE owner = ?1 AND name = ?2) GROUP BY repository) \
+         ORDER BY m.id DESC LIMIT ?3"
+    );
+    let read = |row: &sql::Row<'_>| {
+        Ok(TakenBack {
+            package: row.get(0)?,
+            version: row.get(1)?,
+            rollout: row.get(2)?,
+            reason: row.get(3)?,
+        })
+    };
+    connection.statement(&query).query_map(params![who, device, REPOSITORIES_MAX], read)
+}
+
+/// The newest package of each repository that no rollout took back, if `who` owns `device`.
 fn installable(
     connection: &Connection,
     who: &str,
     device: &str,
 ) -> Result<Vec<Pushed>, sql::Error> {
-    let query = "SELECT repository, package, version, digest FROM manifests WHERE id IN (SELECT max(id) FROM manifests \
-         WHERE who = ?1 AND package IS NOT NULL AND EXISTS (SELECT 1 FROM devices WHERE owner = ?1 AND name = ?2) \
-         GROUP BY repository) ORDER BY id DESC LIMIT ?3";
-    let statement = connection.statement(query);
+    let query = format!(
+        "SELECT repository, package, version, digest FROM manifests WHERE id IN (SELECT max(m.id) FROM manifests m \
+         WHERE m.who = ?1 AND m.package IS NOT NULL AND EXISTS (SELECT 1 FROM devices WHERE owner = ?1 AND name = ?2) \
+         AND NOT EXISTS (SELECT 1 FROM rollouts r WHERE {TAKEN_BACK}) GROUP BY m.repository) ORDER BY id DESC LIMIT ?3"
+    );
+    let statement = connection.statement(&query);
     let read = |row: &sql::Row<'_>| {
         Ok(Pushed {
             repository: row.get(0)?,

@@ -65,8 +65,16 @@ pub(crate) fn on_device(hub: &HubState, device: &str, machines: &[String]) -> Ma
 /// The lines that a stream sends.
 struct Wanted {
     machine: Option<Name>,
-    /// The boot and number of the last line that the client has.
-    after: Option<(u32, u64)>,
+    /// The last line that the client has.
+    after: Option<After>,
+}
+
+/// A line by its boot, its number and the moment of its boot in which it was said.
+#[derive(Clone, Copy)]
+struct After {
+    boot: u32,
+    number: u64,
+    at_ms: u64,
 }
 
 /// The log of a device as it grows, from its last lines on. The device must show it here.
@@ -93,7 +101,7 @@ struct Wanted {
 pub(crate) async fn stream(
     State(hub): State<HubState>,
     Segments(device): Segments<String>,
-    Pass { who, .. }: Pass<Watching>,
+    Pass { who, holder, .. }: Pass<Watching>,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Response {
@@ -106,9 +114,9 @@ pub(crate) async fn stream(
         Ok(false) => return problem(StatusCode::NOT_FOUND, "there is no such device"),
         Err(answer) => return answer,
     }
-    let Some(watch) = hub.logs().watch(&who, &device) else {
+    let Some(watch) = hub.logs().watch(&who, holder.person_id(), &device) else {
         let text = format!(
-            "too many logs are watched: {WATCHERS_OF_KEY_MAX} of a key at once; close one first"
+            "too many logs are watched: {WATCHERS_OF_KEY_MAX} of a key at once, fewer of its people; close one first"
         );
         return problem(StatusCode::TOO_MANY_REQUESTS, &text);
     };
@@ -186,8 +194,10 @@ impl Wanted {
     }
 
     fn has(&self, line: &Arc<LogLine>) -> bool {
+        // A line that a device kept over a restart has another number, and is of its old moment.
+        let is_before = |after: After| line.number <= after.number && line.at_ms <= after.at_ms;
         let is_known =
-            |(boot, number)| line.boot < boot || (line.boot == boot && line.number <= number);
+            |after: After| line.boot < after.boot || line.boot == after.boot && is_before(after);
         self.machine.as_ref().is_none_or(|machine| line.machine == *machine)
             && !self.after.is_some_and(is_known)
     }
@@ -204,7 +214,7 @@ fn event(line: &LogLine) -> String {
         "level": line.level,
         "message": line.message,
     });
-    format!("id: {}-{}\ndata: {data}\n\n", line.boot, line.number)
+    format!("id: {}-{}-{}\ndata: {data}\n\n", line.boot, line.number, line.at_ms)
 }
 
 /// Reads the parameters of a request, and the last line that its client has.
@@ -221,8 +231,10 @@ fn wanted(headers: &HeaderMap, Parameters(parameters): &Parameters) -> Result<Wa
     }
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.and_then(|last| {
-        let (boot, number) = last.split_once('-')?;
-        Some((boot.parse().ok()?, number.parse().ok()?))
+        let mut parts = last.split('-');
+        let (boot, number) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let at_ms = parts.next().map_or(Some(u64::MAX), |at| at.parse().ok())?;
+        Some(After { boot, number, at_ms })
     });
     Ok(Wanted { machine, after })
 }

@@ -3,32 +3,42 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use maud::html;
+use serde_json::Value;
 
 use super::layout::{HTML, layout, missing, redirect};
 use crate::api::sign_in::{self, Whence};
 use crate::exchange::pairs;
 use crate::store::sql::Connection;
-use crate::web::extract::{Ending, Parameters, Pass, Segments, value};
-use crate::web::gate::{self, COOKIE};
+use crate::web::asked::{act, response};
+use crate::web::extract::{Parameters, Segments, value};
+use crate::web::gate;
 use crate::web::now;
 use crate::web::state::HubState;
 
 /// `GET /sign-in?code=…`, as `tenure login` prints it. A link from another site is asked about first, so
-/// that nobody is signed in as somebody else without noticing.
+/// that nobody is signed in as somebody else without noticing. A look at the address (`HEAD`) opens nothing.
 pub(crate) async fn show(
     State(hub): State<HubState>,
+    method: Method,
     headers: HeaderMap,
     whence: Whence,
     parameters: Parameters,
 ) -> Response {
     let code = parameters.value("code");
-    let is_own = headers.get("sec-fetch-site").is_none_or(|site| site == "none");
-    if code.is_empty() || !is_own {
+    if code.is_empty() || method == Method::HEAD || may_be_led_here(&headers) {
         return form(code, StatusCode::OK, None);
     }
     open(&hub, code.into(), whence).await
+}
+
+/// Whether another site may have led a browser here. Over plain HTTP to another computer browsers don't say so (Fetch Metadata
+/// §2), and neither do old ones.
+fn may_be_led_here(headers: &HeaderMap) -> bool {
+    let is_browser = headers.contains_key("upgrade-insecure-requests")
+        || headers.get(header::USER_AGENT).is_some_and(|it| it.as_bytes().starts_with(b"Mozilla/"));
+    headers.get("sec-fetch-site").map_or(is_browser, |site| site != "none")
 }
 
 /// `POST /sign-in` by the form of that page.
@@ -38,9 +48,10 @@ pub(crate) async fn by_form(State(hub): State<HubState>, whence: Whence, body: B
 
 async fn open(hub: &HubState, code: String, whence: Whence) -> Response {
     let opened = hub.run(move |hub, database| {
-        let (code, now) = (code.trim(), now(hub));
+        let (code, owners, now) = (code.trim(), hub.running().owners(), now(hub));
         // However many codes somebody guesses, none that is wrong begins a write, which others would wait for.
-        let holder = database.look(|connection| sign_in::holder(connection, "code", code, now))?;
+        let holder =
+            database.look(|connection| sign_in::holder(connection, "code", code, &owners, now))?;
         match holder {
             Some(_) => {
                 let open =
@@ -52,11 +63,7 @@ async fn open(hub: &HubState, code: String, whence: Whence) -> Response {
     });
     match opened.await {
         Ok(Some(secret)) => {
-            let cookie = format!(
-                "{COOKIE}={secret}; {}; Max-Age={}",
-                hub.cookie_attributes(),
-                sign_in::PAGE_S
-            );
+            let cookie = hub.cookie(&secret, sign_in::PAGE_S);
             ([(header::SET_COOKIE, cookie)], redirect("/")).into_response()
         }
         Ok(None) => {
@@ -85,7 +92,7 @@ fn form(code: &str, status: StatusCode, error: Option<&str>) -> Response {
 
 /// `POST /sign-out`.
 pub(crate) async fn sign_out(State(hub): State<HubState>, headers: HeaderMap) -> Response {
-    let Some(secret) = gate::session(&headers).map(String::from) else {
+    let Some(secret) = gate::session(&hub, &headers).map(String::from) else {
         return redirect("/sign-in");
     };
     let ended = hub.run(move |_, database| {
@@ -94,7 +101,7 @@ pub(crate) async fn sign_out(State(hub): State<HubState>, headers: HeaderMap) ->
     if let Err(answer) = ended.await {
         return answer;
     }
-    let cookie = format!("{COOKIE}=; {}; Max-Age=0", hub.cookie_attributes());
+    let cookie = hub.cookie("", 0);
     ([(header::SET_COOKIE, cookie)], redirect("/sign-in")).into_response()
 }
 
@@ -102,14 +109,13 @@ pub(crate) async fn sign_out(State(hub): State<HubState>, headers: HeaderMap) ->
 pub(crate) async fn revoke(
     State(hub): State<HubState>,
     Segments(id): Segments<i64>,
-    Pass { holder, .. }: Pass<Ending>,
+    headers: HeaderMap,
 ) -> Response {
-    let revoked = hub.run(move |hub, database| {
-        database.transact(|connection| sign_in::revoke(connection, &holder, id, now(hub)))
-    });
-    match revoked.await {
-        Ok(true) => redirect("/passes"),
-        Ok(false) => missing(),
+    let id = id.to_string();
+    match act(&hub, &headers, &["v1", "passes", &id, "revoke"], &Value::Null).await {
+        Ok(reply) if reply.status.is_success() => redirect("/passes"),
+        Ok(reply) if reply.status == StatusCode::NOT_FOUND => missing(),
+        Ok(reply) => response(reply),
         Err(answer) => answer,
     }
 }

@@ -92,13 +92,25 @@ pub(super) fn revoke_button(row: &[Cell]) -> Markup {
 const BAD: [&str; 7] =
     ["silent", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
 
+/// From how many letters on a key is cut to its first ones.
+const KEY_LETTERS: usize = 24;
+
+/// A sentence whose commands, between backticks, are shown as code.
+pub(super) fn prose(text: &str) -> Markup {
+    let parts = text.split('`').enumerate();
+    html! { @for (index, part) in parts {
+        @if index % 2 == 1 { code { (part) } } @else { (part) }
+    } }
+}
+
 fn data(cell: &Cell, kind: Kind) -> Markup {
     let text = cell.text(kind);
     match kind {
         Kind::Number => html! { td.number { (shown(cell, kind)) } },
         Kind::Rollout => html! { td.number { a href={ "/rollouts/" (text) } { (text) } } },
         Kind::Device => html! { td { a href={ "/devices/" (encoded(&text)) } { (text) } } },
-        Kind::Text if text.len() > 24 => html! { td { code title=(text) { (text) } } },
+        Kind::Key if text.len() > KEY_LETTERS => html! { td { code title=(text) { (text) } } },
+        Kind::Key => html! { td { (text) } },
         Kind::Line => html! { td.line { (text) } },
         Kind::Text => html! { td.bad[BAD.contains(&text.as_str())] { (text) } },
         Kind::Time => html! { td { (shown(cell, kind)) } },
@@ -111,7 +123,7 @@ fn shown(cell: &Cell, kind: Kind) -> String {
     match kind {
         Kind::Number => grouped(&text),
         Kind::Time => text.replace('T', " ").trim_end_matches('Z').to_string(),
-        Kind::Text | Kind::Line | Kind::Device | Kind::Rollout => text,
+        Kind::Text | Kind::Line | Kind::Key | Kind::Device | Kind::Rollout => text,
     }
 }
 

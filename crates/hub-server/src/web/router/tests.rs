@@ -146,7 +146,8 @@ impl Scene {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location: Location = folder.path().join("hub.sqlite").into();
-        let database = Database::open(location.clone()).unwrap();
+        let mut database = Database::open(location.clone()).unwrap();
+        database.admit(vec![key(1).verifying_key()], None);
         let running = database.running();
         let pages = Pages {
             database: location,
@@ -165,9 +166,9 @@ impl Scene {
     fn cookie(&mut self, number: u8, access: &Access) -> String {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let request = sign_in::request(&key(number), HUB, SESSION, access.clone());
-        let owners = [key(1).verifying_key()];
+        let running = self.database.running();
         let opened = self.database.transact(|connection| {
-            let code = sign_in::sign_in(connection, HUB, SESSION, &request, &owners, now)?;
+            let code = sign_in::sign_in(connection, HUB, SESSION, &request, &running, now)?;
             sign_in::open_page(connection, &code.unwrap(), &Whence::default(), now)
         });
         opened.unwrap().unwrap()
@@ -177,7 +178,8 @@ impl Scene {
         let mut request = Request::builder().method(method).uri(path);
         request = request.header("host", "hub").header("sec-fetch-site", "same-origin");
         if !cookie.is_empty() {
-            request = request.header(header::COOKIE, format!("{}={cookie}", gate::COOKIE));
+            request =
+                request.header(header::COOKIE, format!("{}={cookie}", tenure_pages::HUB_SESSION));
         }
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = request.body(Body::from(body)).unwrap();
