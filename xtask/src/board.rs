@@ -327,6 +327,17 @@ impl<'a> Variant<'a> {
     }
 }
 
+/// Builds a firmware, with a deliberate mistake if one is named; returns the file that its emulator starts.
+pub(crate) fn image(board: Board, planted: Option<&str>, root: &Path) -> Result<PathBuf> {
+    let built = board.build_variant(planted.map_or(Variant::Product, Variant::Planted), root)?;
+    if board == Board::Rp2040 {
+        // The same, linked for the other slot: what an update brings while slot A runs.
+        image::write(&built.with_file_name("tenure-board-rp2040-b"))?;
+    }
+    // Others take the program as it is linked.
+    if board.has_loader() { image::write(&built) } else { Ok(built) }
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let board = arguments.board;
     if arguments.costs {
@@ -343,14 +354,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
         None => {
-            let variant = arguments.planted.as_deref().map_or(Variant::Product, Variant::Planted);
-            let built = board.build_variant(variant, root)?;
-            // Others take the program as it is linked.
-            if board == Board::Rp2040 {
-                // The same, linked for the other slot: what an update brings while slot A runs.
-                image::write(&built.with_file_name("tenure-board-rp2040-b"))?;
-            }
-            let image = if board.has_loader() { image::write(&built)? } else { built };
+            let image = self::image(board, arguments.planted.as_deref(), root)?;
             if board == Board::Rp2040 {
                 rp2040::write_uf2(&image, arguments.number, root)?;
             }

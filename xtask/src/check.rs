@@ -9,6 +9,7 @@ mod links;
 mod lints;
 mod sources;
 mod style;
+mod test_places;
 mod threats;
 mod unused;
 
@@ -64,6 +65,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
     report.step("links", || links::check(root));
     report.step("threats and their tests", || threats::check(root));
+    report.step("places of tests", || test_places::check(root));
     report.step("claims", || claims::check(root));
     report.step("clauses", || clauses::check(root));
     report.step("book", || book::check(root));

@@ -122,7 +122,7 @@ fn faults(claims: &[Claim], root: &Path, update: bool) -> Result<Vec<String>> {
             faults.push(format!("{} no longer says: {}", claim.page, claim.shown()));
             continue;
         };
-        let unknown = claim.tests.iter().filter(|name| !tests.contains(*name));
+        let unknown = claim.tests.iter().filter(|name| !tests.contains_key(*name));
         faults.extend(unknown.map(|name| format!("{}: no test has the name {name}", claim.page)));
         let derived = claim.from.iter().map(|source| source.derive(root));
         let derived = match derived.collect::<Result<Vec<f64>>>() {

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::process;
+use crate::test::firmware;
 
 /// A test that failed, or a test program that died.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,9 +107,9 @@ impl Recipe {
         {
             words.push(format!("cd {} &&", folder.display()));
         }
-        words.extend(
-            self.environment.iter().map(|(name, value)| format!("{name}={}", quoted(value))),
-        );
+        // What was built for that run may be old by now.
+        let kept = self.environment.iter().filter(|(name, _)| name != firmware::LIST);
+        words.extend(kept.map(|(name, value)| format!("{name}={}", quoted(value))));
         words.push("cargo test".to_owned());
         if self.arguments.iter().any(|argument| argument == "--release") {
             words.push("--release".to_owned());
@@ -146,7 +147,8 @@ mod tests {
 
     fn recipe(folder: &str, arguments: &[&str], options: &[&str]) -> Recipe {
         let mut command = Command::new("cargo");
-        Recipe::new(command.current_dir(folder).args(arguments).env("KEY", "a b"), options)
+        command.current_dir(folder).args(arguments).env("KEY", "a b");
+        Recipe::new(command.env(firmware::LIST, "target/tmp/firmware.list"), options)
     }
 
     #[test]

@@ -17,11 +17,12 @@ mod formats;
 mod limits;
 mod markdown;
 mod rust;
+mod sdk_api;
 mod wit;
 mod zig;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, Generator); 9] = [
+const FILES: [(&str, Generator); 11] = [
     ("sdk/c/include/generated/tenure_host.h", c::header),
     ("sdk/rust/src/generated/host.rs", rust::module),
     ("sdk/zig/generated/host.zig", zig::module),
@@ -31,6 +32,8 @@ const FILES: [(&str, Generator); 9] = [
     ("docs/generated/control.md", control::page),
     ("docs/generated/limits.md", limits::page),
     ("docs/generated/formats.md", formats::page),
+    ("docs/generated/api-rust.md", sdk_api::rust_page),
+    ("docs/generated/api-c.md", sdk_api::c_page),
 ];
 
 /// Gives the whole text of a file.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Recipe, quoted};
+use crate::test::dearest::{Dear, dearest};
 use crate::{files, paint, process};
 
 /// How many tests passed and failed, and how many weren't run.
@@ -57,6 +58,10 @@ pub(crate) struct Tests {
     /// Those that failed and can be run again, by the recipe.
     pub(crate) failures: Vec<Failure>,
     pub(crate) recipe: Recipe,
+    /// The dearest of them.
+    pub(crate) dearest: Vec<Dear>,
+    /// What compiling them took before they ran.
+    pub(crate) compiled: Duration,
 }
 
 impl From<Tally> for Tests {
@@ -74,6 +79,15 @@ pub(crate) enum Verdict {
     Tests(Tests),
     /// It could not or need not run, and why.
     Skipped(String),
+}
+
+impl Verdict {
+    fn tests(&self) -> Option<&Tests> {
+        match self {
+            Self::Tests(tests) => Some(tests),
+            Self::Passed | Self::Skipped(_) => None,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,6 +118,9 @@ impl From<anyhow::Error> for Fault {
 
 /// At most so many failed tests are run once more: more don't fail by accident.
 const AGAIN_MAX: usize = 10;
+
+/// So many of the dearest tests are named.
+pub(crate) const DEAREST: usize = 10;
 
 /// The steps so far, in the order in which they ended.
 pub(crate) struct Report {
@@ -234,7 +251,24 @@ impl Report {
         }
     }
 
-    /// Prints a line per step, what failed, and the sum as the last line; fails if any step failed.
+    /// Prints the dearest tests of all steps, and what compiling took, where tests ran.
+    fn print_times(&self) {
+        let tests = || self.steps.iter().filter_map(|step| step.result.as_ref().ok()?.tests());
+        let all = tests().flat_map(|tests| tests.dearest.iter().cloned()).collect();
+        let dearest = dearest(all, DEAREST);
+        if !dearest.is_empty() {
+            println!("\nthe dearest tests:");
+        }
+        for Dear { name, duration } in dearest {
+            println!("{:>9.1} s  {name}", duration.as_secs_f64());
+        }
+        let compiled: Duration = tests().map(|tests| tests.compiled).sum();
+        if compiled > Duration::ZERO {
+            println!("{:>9.1} s  compiling, before tests ran", compiled.as_secs_f64());
+        }
+    }
+
+    /// Prints a line per step, what failed, the dearest tests, and the sum as the last line; fails if any step failed.
     pub(crate) fn finish(self, root: &Path) -> Result<()> {
         println!("\n{:<44} {:>9} {:>9}", "", "clock", "processor");
         for step in &self.steps {
@@ -243,6 +277,7 @@ impl Report {
         let processor: Duration = self.steps.iter().map(|step| step.processor).sum();
         println!("{}", line("total", self.start.elapsed(), processor));
         self.print_failures(root);
+        self.print_times();
         let tally = self.tally();
         println!("{tally}");
         if tally.failed > 0 { Err(Reported.into()) } else { Ok(()) }
@@ -343,7 +378,7 @@ mod tests {
         };
         let tally = Tally { passed: 1, failed: tests.len(), ..Tally::default() };
         let failures = tests.iter().map(failure).collect();
-        Tests { tally, failures, recipe: Recipe::default() }
+        Tests { failures, ..Tests::from(tally) }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! that does.
 
 mod apt;
+#[path = "../../crates/cli/src/make/programs.rs"]
+mod programs;
 #[path = "../../crates/cli/src/make/registry_tools.rs"]
 #[allow(dead_code, reason = "the command's part of it")]
 mod registry_tools;

@@ -2,16 +2,20 @@
 
 mod beside;
 mod changed;
+pub(crate) mod dearest;
+pub(crate) mod firmware;
 mod transcript;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::failure::{Failure, Recipe};
-use crate::report::{Report, Tests, Verdict};
+use crate::report::{DEAREST, Report, Tally, Tests, Verdict};
 use crate::setup::{self, Need};
 use crate::suites::oci;
 use crate::{check, demo, files, mesh, mutants, paint, planted, process, toolchain};
@@ -106,6 +110,9 @@ fn changed_steps(report: &mut Report, base: Option<&str>, root: &Path) -> Result
     }
     report.step("tests of what changed", || {
         let mut command = process::cargo(root);
+        if chosen.contains_key(OF_DEVICES) {
+            command.env(firmware::LIST, firmware::build(root)?);
+        }
         command.arg("test").args(chosen.keys().flat_map(|package| ["--package", package]));
         tests(with_threads(&mut command))
     });
@@ -121,11 +128,14 @@ fn passes_alone(recipe: &Recipe, failure: &Failure) -> Result<bool> {
 
 /// The steps on this machine.
 fn host_steps(report: &mut Report, root: &Path) {
-    report.step("build", || {
-        // With the features that the tests use, so that nothing is compiled twice.
-        let mut command = process::cargo(root);
-        process::run(command.args(["test", "--workspace", "--no-run"])).map(|()| Verdict::Passed)
-    });
+    // None if the step is left out; each test builds what it takes then.
+    let firmware = OnceLock::new();
+    report.step("build", || build(&firmware, root));
+    let workspace_tests = |root| {
+        let mut command = workspace_tests(root);
+        command.envs(firmware.get().map(|list| (firmware::LIST, list)));
+        command
+    };
     report.step("tests", || tests(&mut workspace_tests(root)));
     report.step("a sample of devices and hubs on IPv6", || {
         if std::net::UdpSocket::bind("[::1]:0").is_err() {
@@ -161,6 +171,31 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
 }
 
+/// Compiles the tests, the firmware that they start, and the machines that those with devices share.
+fn build(firmware: &OnceLock<PathBuf>, root: &Path) -> Result<Verdict> {
+    let start = Instant::now();
+    // Side by side, as linking a firmware keeps one processor busy.
+    let (programs, list) = std::thread::scope(|scope| {
+        let list = scope.spawn(|| firmware::build(root));
+        // With the features that the tests use, so that nothing is compiled twice.
+        let mut command = process::cargo(root);
+        let programs = process::run(command.args(["test", "--workspace", "--no-run"]));
+        (programs, list.join().expect("the thread returns"))
+    });
+    programs?;
+    let _ = firmware.set(list?);
+    let mut machines = workspace_tests(root);
+    machines.args(["--test", "devices", "--", "--exact", MACHINES]);
+    process::run(&mut machines).context("the machines of the tests with devices")?;
+    let compiled = start.elapsed();
+    Ok(Verdict::Tests(Tests { compiled, ..Tests::from(Tally::ONE_PASSED) }))
+}
+
+/// The package whose tests start emulated boards.
+const OF_DEVICES: &str = "tenure-cli";
+/// The test with devices that builds the machines which others take.
+const MACHINES: &str = "guests::machines_that_tests_share_are_built";
+
 /// The words that choose the sample: calls between devices, kills, the mesh, the hub and its pages.
 const IPV6_SAMPLE: [&str; 5] = [
     "skeleton::",
@@ -181,6 +216,13 @@ fn workspace_tests(root: &Path) -> Command {
 fn with_threads(command: &mut Command) -> &mut Command {
     let threads = 3 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
     command.env(THREADS, threads.to_string())
+}
+
+/// How many threads the programs of a `cargo test` have.
+fn threads_of(command: &Command) -> usize {
+    let set = command.get_envs().find(|(name, _)| *name == THREADS);
+    let set = set.and_then(|(_, value)| value?.to_str()?.parse().ok());
+    set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()))
 }
 
 /// libtest's name for its number of threads.
@@ -205,11 +247,15 @@ fn tests(command: &mut Command) -> Result<Verdict> {
 pub(crate) fn tests_with(command: &mut Command, options: &[&str]) -> Result<Tests> {
     let recipe = Recipe::new(command, options);
     // Apart from the tests, so that a terminal sees cargo's progress.
+    let start = Instant::now();
     process::run(&mut recipe.build())?;
+    let compiled = start.elapsed();
     command.arg("--no-fail-fast").arg("--").args(options);
     let skipped = tempfile::NamedTempFile::new()?;
     command.env(SKIPPED, skipped.path());
     let (status, transcript) = follow(command)?;
+    let all = transcript.durations(threads_of(command));
+    let dearest = dearest::dearest(all, DEAREST);
     let (mut tally, failures) = transcript.end();
     let paint = paint::stdout();
     for failure in &failures {
@@ -226,16 +272,17 @@ pub(crate) fn tests_with(command: &mut Command, options: &[&str]) -> Result<Test
     if tally.failed == 0 {
         process::succeeded(command, status)?;
     }
-    Ok(Tests { tally, failures, recipe })
+    Ok(Tests { tally, failures, recipe, dearest, compiled })
 }
 
 /// Runs a `cargo test`, shows what it prints, and reads it.
 fn follow(command: &mut Command) -> Result<(ExitStatus, Transcript)> {
     let mut transcript = Transcript::default();
+    let start = Instant::now();
     command.env("CARGO_TERM_COLOR", "never");
     let status = process::each_line_of_both(command, |line| {
         println!("{line}");
-        transcript.read(line);
+        transcript.read(line, start.elapsed());
     })?;
     Ok((status, transcript))
 }

@@ -1,17 +1,23 @@
 //! The names of all tests, for pages that name them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::files;
 
-/// The names of the tests in all sources below `root`, without their modules.
-pub(crate) fn all(root: &Path) -> Result<BTreeSet<String>> {
-    let mut tests = BTreeSet::new();
+/// The names of tests, without their modules, and the files that have one of the name, as seen from the root.
+pub(crate) type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// All tests in all sources below `root`.
+pub(crate) fn all(root: &Path) -> Result<Tests> {
+    let mut tests = Tests::new();
     for file in files::with_ending(root, &[".rs"])? {
-        tests.extend(tests_in(&files::read(&file)?).map(str::to_owned));
+        let shown = files::shown(&file, root).to_string();
+        for name in tests_in(&files::read(&file)?) {
+            tests.entry(name.to_owned()).or_default().insert(shown.clone());
+        }
     }
     Ok(tests)
 }

@@ -166,7 +166,9 @@ pub(crate) fn host() -> Result<String> {
 
 /// Where the tests of the workspace keep files for longer than a test: cargo's `CARGO_TARGET_TMPDIR`.
 pub(crate) fn temporary_folder(root: &Path) -> PathBuf {
-    target_folder(root).join("tmp")
+    let folder = target_folder(root).join("tmp");
+    // Tests run in folders of their packages.
+    std::path::absolute(&folder).unwrap_or(folder)
 }
 
 /// Where cargo puts what it builds in `folder`.

@@ -1,6 +1,8 @@
-//! Peers in C, from the shared libraries that this machine happens to have.
+//! Peers in C, from the shared libraries that this machine happens to have, and our own library for C, as it ships.
 
 use std::ffi::{CString, c_int, c_uchar, c_uint, c_ulonglong, c_void};
+use std::path::Path;
+use std::process::Command;
 use std::ptr::{null, null_mut};
 
 use libloading::{Library, Symbol};
@@ -75,6 +77,63 @@ impl OpenSsl {
             (self.control)(self.state, AEAD_GET_TAG, 16, tag.as_mut_ptr().cast());
         }
         assert_eq!(len as usize, data.len());
+        tag
+    }
+}
+
+/// The shared library of `bindings/cipher-c`.
+pub(crate) struct OurLibrary {
+    xor: XorFn,
+    seal: SealFn,
+    _library: Library,
+}
+
+type XorFn =
+    unsafe extern "C" fn(*const c_uchar, *const c_uchar, u64, *mut c_uchar, usize) -> c_int;
+type SealFn = unsafe extern "C" fn(
+    *const c_uchar,
+    *const c_uchar,
+    *const c_uchar,
+    usize,
+    *mut c_uchar,
+    usize,
+    *mut c_uchar,
+) -> c_int;
+
+impl OurLibrary {
+    /// Builds it as its page says, and loads it.
+    pub(crate) fn load() -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/cipher-c");
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--release", "--quiet", "--manifest-path"]);
+        let built = cargo.arg(folder.join("Cargo.toml")).env_remove("CARGO_TARGET_DIR").status();
+        built.ok().filter(std::process::ExitStatus::success)?;
+        // SAFETY: the functions have these types in `include/tenure_cipher.h`.
+        unsafe {
+            let library = Library::new(folder.join("target/release/libtenure_cipher.so")).ok()?;
+            let xor = *library.get(b"tenure_chacha20_xor\0").ok()?;
+            let seal = *library.get(b"tenure_chacha20_poly1305_seal\0").ok()?;
+            Some(Self { xor, seal, _library: library })
+        }
+    }
+
+    /// Encrypts the data.
+    pub(crate) fn stream(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) {
+        // SAFETY: the buffers are as long as the header says.
+        let result =
+            unsafe { (self.xor)(key.as_ptr(), nonce.as_ptr(), 0, data.as_mut_ptr(), data.len()) };
+        assert_eq!(result, 0);
+    }
+
+    /// Seals the data.
+    pub(crate) fn aead(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
+        let mut tag = [0; 16];
+        let (place, length) = (data.as_mut_ptr(), data.len());
+        // SAFETY: the buffers are as long as the header says; there is no header.
+        let result = unsafe {
+            (self.seal)(key.as_ptr(), nonce.as_ptr(), null(), 0, place, length, tag.as_mut_ptr())
+        };
+        assert_eq!(result, 0);
         tag
     }
 }

@@ -13,7 +13,7 @@ use tenure_bench_report::{Row, Rows};
 use tenure_cipher::backend::available;
 use tenure_cipher::{Form, Ietf};
 
-use crate::foreign::{OpenSsl, Sodium};
+use crate::foreign::{OpenSsl, OurLibrary, Sodium};
 
 const TURNS: usize = 301;
 const TURN_NS: u128 = 60_000;
@@ -48,6 +48,12 @@ fn stream_subjects<'a>() -> Vec<Subject<'a>> {
                 let state = Ietf::state::<10>(black_box(&KEY), &NONCE);
                 backend.xor(&state, 10, data.as_chunks_mut().0);
             }),
+        ));
+    }
+    if let Some(library) = OurLibrary::load() {
+        subjects.push((
+            "tenure/c".into(),
+            Box::new(move |data| library.stream(black_box(&KEY), &NONCE, data)),
         ));
     }
     subjects.push((
@@ -85,6 +91,14 @@ fn aead_subjects<'a>() -> Vec<Subject<'a>> {
             Box::new(move |data| {
                 let state = Ietf::state::<10>(black_box(&KEY), &NONCE);
                 black_box(backend.seal(&state, &[], data));
+            }),
+        ));
+    }
+    if let Some(library) = OurLibrary::load() {
+        subjects.push((
+            "tenure/c".into(),
+            Box::new(move |data| {
+                black_box(library.aead(&KEY, black_box(&NONCE), data));
             }),
         ));
     }

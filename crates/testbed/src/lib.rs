@@ -17,4 +17,4 @@ pub use patience::{patience, wait_until};
 pub use postgres::{Cluster, Shaken, Trouble, has_postgres};
 pub use skip::{skip_without_compiler, skip_without_part, skip_without_right, skip_without_tool};
 pub use tools::{Watching, find_server};
-pub use whole::fill_once;
+pub use whole::{fill_in_place, fill_once};

@@ -13,31 +13,58 @@ use std::process;
 /// # Errors
 /// Those of `fill`, and of the file system; `place` isn't there then.
 pub fn fill_once(place: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let beside = |ending: &str| {
-        let mut name = place.as_os_str().to_owned();
-        name.push(ending);
-        PathBuf::from(name)
-    };
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let lock = File::create(beside(".lock"))?;
-    // The system lets go of it however this process ends.
-    lock.lock()?;
+    let _alone = lock(place)?;
     if place.is_dir() {
         return Ok(());
     }
     // A child of a process that was killed may write to that one's draft still.
-    let draft = beside(&format!(".draft-{}", process::id()));
-    match fs::remove_dir_all(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => fs::create_dir(&draft)?,
-    }
+    let draft = beside(place, &format!(".draft-{}", process::id()));
+    make_empty(&draft)?;
     let filled = fill(&draft).and_then(|()| fs::rename(&draft, place));
     if filled.is_err() {
         let _ = fs::remove_dir_all(&draft);
     }
     filled
+}
+
+/// As [`fill_once`], for products that name their folder: `fill` writes to `place` itself, and a file beside it, `.whole`,
+/// says when that is done.
+///
+/// # Errors
+/// Those of `fill`, and of the file system; who comes next fills it anew then.
+pub fn fill_in_place(place: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let _alone = lock(place)?;
+    let whole = beside(place, ".whole");
+    if whole.exists() {
+        return Ok(());
+    }
+    make_empty(place)?;
+    fill(place)?;
+    File::create(whole).map(drop)
+}
+
+/// Waits until nobody else fills `place`, and keeps others from it as long as the file is open: the system closes it however
+/// this process ends.
+fn lock(place: &Path) -> io::Result<File> {
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let file = File::create(beside(place, ".lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn beside(place: &Path, ending: &str) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn make_empty(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::create_dir(folder),
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +119,21 @@ mod tests {
         fill_once(&place, |draft| fs::write(draft.join("whole"), "")).unwrap();
         assert!(place.join("whole").exists() && !place.join("half").exists());
         fill_once(&place, |_| panic!("it is there")).unwrap();
+        fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn folder_that_is_filled_in_place_counts_when_its_filling_has_ended() {
+        let parent = folder("place");
+        let place = parent.join("machines");
+        let failed = fill_in_place(&place, |place| {
+            fs::write(place.join("half"), "")?;
+            Err(io::Error::other("no compiler"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no compiler");
+        fill_in_place(&place, |place| fs::write(place.join("whole"), "")).unwrap();
+        assert!(place.join("whole").exists() && !place.join("half").exists());
+        fill_in_place(&place, |_| panic!("it is there")).unwrap();
         fs::remove_dir_all(parent).unwrap();
     }
 }

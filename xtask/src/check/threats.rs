@@ -1,12 +1,12 @@
 //! Each row of `docs/threats.md` names tests that drive its resource to its bound, and these exist.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::files;
 use crate::report::Verdict;
-use crate::{files, test_names};
+use crate::test_names::{self, Tests};
 
 const DOCUMENT: &str = "docs/threats.md";
 /// The word by which a row says that it has no test.
@@ -21,7 +21,7 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
 }
 
 /// The rows without a test, and the names that no test has; a page without rows is a fault too.
-fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
+fn faults(text: &str, tests: &Tests) -> Vec<String> {
     let mut faults = Vec::new();
     let mut rows = 0;
     for (index, line) in text.lines().enumerate() {
@@ -31,7 +31,7 @@ fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
             Some(cells) => code_in(cells.last().copied().unwrap_or_default()).collect(),
             None => code_in(line).filter(|name| name.matches('_').count() >= 4).collect(),
         };
-        let unknown = names.iter().filter(|name| !tests.contains(**name));
+        let unknown = names.iter().filter(|name| !tests.contains_key(**name));
         faults.extend(unknown.map(|name| format!("{number}: no test has the name `{name}`")));
         let is_row = cells(line).is_some_and(|cells| !cells[0].trim_matches(['-', ' ']).is_empty());
         let is_head = text.lines().nth(number).is_some_and(|next| next.starts_with("|---"));
@@ -50,13 +50,13 @@ fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// The cells of a table's line; `None` for other lines.
-fn cells(line: &str) -> Option<Vec<&str>> {
+pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').collect())
 }
 
 /// Whatever stands between backquotes.
-fn code_in(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn code_in(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
@@ -67,7 +67,7 @@ mod tests {
     const HEAD: &str = "| resource | test |\n|---|---|\n";
 
     fn faults_of(rows: &str) -> Vec<String> {
-        let tests = ["memory_is_bounded".to_owned()].into();
+        let tests = [("memory_is_bounded".to_owned(), ["memory.rs".to_owned()].into())].into();
         faults(&format!("{HEAD}{rows}"), &tests)
     }
 

@@ -10,7 +10,7 @@ use super::constant;
 use super::statement::Statement;
 use crate::{files, process};
 
-/// One number's source: exactly one of `constant`, `key`, `said`, `lines`, `entries` and `command`.
+/// One number's source: exactly one of `constant`, `key`, `said`, `lines`, `code_lines`, `entries` and `command`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Source {
@@ -25,6 +25,8 @@ pub(super) struct Source {
     said: Option<String>,
     /// The lines that begin with this, counted.
     lines: Option<String>,
+    /// Whether its lines of code are counted: without comments, blanks, and tests in the file.
+    code_lines: bool,
     /// The entries of a folder whose names end with this, counted.
     entries: Option<String>,
     /// A command and its arguments; the number is the one in the place of `{}` in `prints`.
@@ -71,11 +73,21 @@ impl Source {
         if let Some(said) = &self.said {
             return in_text(&text, said).with_context(|| self.place.clone());
         }
+        if self.code_lines {
+            return Ok(code_lines(&text) as f64);
+        }
         let Some(start) = &self.lines else {
-            bail!("a source has one of constant, key, said, lines, entries, command");
+            bail!("a source has one of constant, key, said, lines, code_lines, entries, command");
         };
         Ok(text.lines().filter(|line| line.trim_start().starts_with(start)).count() as f64)
     }
+}
+
+/// How many lines of a Rust source have code, up to the module with its tests.
+fn code_lines(text: &str) -> usize {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().map(str::trim_start);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 /// The number in `text` in the place of the `{}` of `pattern`.
@@ -100,6 +112,15 @@ fn number_at(value: &toml::Value, path: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_code_are_counted_without_comments_and_the_tests_of_the_file() {
+        let code = "//! A page.\n\nuse a;\n\n/// B\nfn b() {\n    // why\n    c(); // d\n}\n";
+        assert_eq!(code_lines(code), 4);
+        let tests = "#[cfg(test)]\nmod tests {\n    fn e() {}\n}\n";
+        assert_eq!(code_lines(&format!("{code}\n{tests}")), 4);
+        assert_eq!(code_lines(&format!("#[cfg(test)]\nmod tests;\n{code}")), 6);
+    }
 
     #[test]
     fn number_of_toml_is_found_by_keys_and_names() {

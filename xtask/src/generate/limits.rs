@@ -46,7 +46,7 @@ pub(super) fn page(_: &Description) -> String {
     table(&mut text, "budget", "default", &budgets());
     text += "\n## Devices\n\n\
              A board sets these for itself. The numbers are those of the smallest class; `tenure device` on \
-             Linux takes more\nmachines, memory and log. `tenure status` shows what a device has left.\n";
+             Linux takes 32\nmachines, and more memory and log. `tenure status` shows what a device has left.\n";
     table(&mut text, "limit", "smallest class", &devices());
     text
 }

@@ -98,16 +98,19 @@ fn newest_of(compilers: &str, linkers: &str) -> Option<u32> {
         .max()
 }
 
+/// Another program that installs, such as a second setup or the system's own upgrades, is waited for, in seconds.
+const WAITS: &str = "-oDPkg::Lock::Timeout=600";
+
 /// Refreshes the list of packages; what fails here fails again, with a better message, on install.
 pub(super) fn update() {
     println!("Looking up packages: apt-get update");
-    let _ = process::run(privileged().args(["apt-get", "-qq", "update"]));
+    let _ = process::run(privileged().args(["apt-get", "-qq", WAITS, "update"]));
 }
 
 /// Installs, but never at the price of another package.
 pub(super) fn install(packages: &[String]) -> Result<()> {
-    let options = ["apt-get", "-qq", "install", "-y", "--no-install-recommends", "--no-remove"];
-    process::run(privileged().args(options).args(packages))
+    let options = ["-qq", WAITS, "-y", "--no-install-recommends", "--no-remove"];
+    process::run(privileged().args(["apt-get", "install"]).args(options).args(packages))
 }
 
 /// The command that a person would type for [`install`].

@@ -57,10 +57,8 @@ impl Beside {
 pub(super) fn run(file: &Path, only: Option<&str>, root: &Path) -> Result<()> {
     rustix::process::nice(NICENESS)?;
     let mut report = Report::new("test", only);
-    // First, as it takes nothing that the build of the tests holds.
-    check::firmware_step(&mut report, root);
-    check::slow_steps(&mut report, root, false, false);
-    // Optimised, the engine dispatches by tail calls; in a debug build it can't.
+    // First, as it takes nothing that the build of the tests holds. Optimised, the engine dispatches by tail calls; in
+    // a debug build it can't.
     let optimised = ["test", "--release", "--package", "tenure-vm"];
     report.step("tests of the vm, optimised", || tests(process::cargo(root).args(optimised)));
     report.step("tests of the vm on emulated RV32 and Thumb", || {
@@ -68,6 +66,8 @@ pub(super) fn run(file: &Path, only: Option<&str>, root: &Path) -> Result<()> {
         command.args(optimised).args(["--test", "emulated"]);
         tests_with(&mut command, &["--ignored", "--nocapture"]).map(Verdict::Tests)
     });
+    check::firmware_step(&mut report, root);
+    check::slow_steps(&mut report, root, false, false);
     for board in [Board::Esp32c3, Board::Esp32c6] {
         let step = format!("the image of the {}, by its maker's tool", board.name());
         report.step(&step, || esp32::test(board, root));

@@ -1,7 +1,9 @@
 //! Reads what `cargo test` prints: how many tests passed, and which failed with which words.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::dearest::{Course, Dear};
 use crate::failure::Failure;
 use crate::process::LastLines;
 use crate::report::Tally;
@@ -12,6 +14,8 @@ pub(super) struct Transcript {
     tally: Tally,
     failures: Vec<Failure>,
     program: Program,
+    /// When the tests of each program ended, but of those in docs.
+    courses: Vec<Course>,
 }
 
 /// The program that runs.
@@ -36,7 +40,8 @@ enum Part {
 }
 
 impl Transcript {
-    pub(super) fn read(&mut self, line: &str) {
+    /// Reads a line that was printed `at` a time.
+    pub(super) fn read(&mut self, line: &str, at: Duration) {
         if let Some(program) = parse_rerun(line) {
             self.fail(program);
         } else if let Some(tally) = parse_result(line) {
@@ -44,12 +49,19 @@ impl Transcript {
             self.program.part = Part::Running;
         } else if is_start(line) {
             self.program = Program::default();
+            self.courses.push(Course::of(line).unwrap_or_default());
         } else if let Some(cause) = line.strip_prefix("  process didn't exit successfully: ") {
             let dead = self.failures.last_mut().filter(|failure| failure.test.is_none());
             dead.into_iter().for_each(|failure| failure.last.push(cause.to_owned()));
         } else {
             self.program.read(line);
+            self.courses.last_mut().into_iter().for_each(|course| course.read(line, at));
         }
+    }
+
+    /// How long each test took in programs of that many threads.
+    pub(super) fn durations(&self, threads: usize) -> Vec<Dear> {
+        self.courses.iter().flat_map(|course| course.durations(threads)).collect()
     }
 
     /// The program has ended, and something in it failed.
@@ -143,7 +155,7 @@ mod tests {
 
     fn read(text: &str) -> (Tally, Vec<Failure>) {
         let mut transcript = Transcript::default();
-        text.lines().for_each(|line| transcript.read(line));
+        text.lines().for_each(|line| transcript.read(line, Duration::ZERO));
         transcript.end()
     }
 
