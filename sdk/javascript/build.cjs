@@ -11,6 +11,9 @@ const path = require("path");
 const [output, entry, typescript, compiler] = process.argv.slice(2);
 const ts = require(typescript);
 
+/** How this ends if the project has a mistake, whose words are then all that was said. */
+const MISTAKE = 3;
+
 /** A mistake in the project, at a place in a file. */
 class Mistake extends Error {
   constructor(file, line, column, words) {
@@ -39,6 +42,47 @@ const ELSEWHERE = {
   TextEncoder: "the tree, calls and events take texts and Uint8Array alike",
   TextDecoder: "the tree, calls and events take texts and Uint8Array alike",
 };
+
+/** What "tenure" has, by the description that editors read: each name, and the names in it if it is an object. */
+function described() {
+  const file = path.join(__dirname, "tenure.d.ts");
+  const source = ts.createSourceFile(file, fs.readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
+  const module = source.statements.find((it) => ts.isModuleDeclaration(it) && it.name.text === "tenure");
+  const [names, types] = [new Map(), new Set()];
+  for (const statement of module.body.statements) {
+    if (ts.isFunctionDeclaration(statement)) names.set(statement.name.text, undefined);
+    if (ts.isTypeAliasDeclaration(statement)) types.add(statement.name.text);
+    if (!ts.isVariableStatement(statement)) continue;
+    for (const { name, type } of statement.declarationList.declarations) {
+      names.set(name.text, new Set(type.members.map((it) => it.name.text)));
+    }
+  }
+  return { names, types };
+}
+
+/** How many letters must be put in, left out or changed to make one word of the other. */
+function distance(one, other) {
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let at = 1; at <= one.length; at++) {
+    const before = row;
+    row = [at];
+    for (let to = 1; to <= other.length; to++) {
+      const isSame = one[at - 1].toLowerCase() === other[to - 1].toLowerCase();
+      row.push(Math.min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (isSame ? 0 : 1)));
+    }
+  }
+  return row[other.length];
+}
+
+/** The words about a name that isn't among `names`: the likeliest one, or all of them. */
+function absent(name, where, names) {
+  const plain = (text) => text.replace(/_/g, "");
+  const near = names.map((it) => [distance(plain(name), plain(it)), it]).sort((one, other) => one[0] - other[0])[0];
+  const begins = names.find((it) => it.startsWith(name) || name.startsWith(it));
+  const meant = near !== undefined && near[0] <= Math.max(1, name.length / 3) ? near[1] : begins;
+  const advice = meant !== undefined ? `did you mean ${meant}?` : `it has ${names.length === 0 ? "nothing" : names.join(", ")}`;
+  return `${where} has no ${name}; ${advice}`;
+}
 
 /** What the engine hasn't, by the kind of the node; else undefined. */
 function refusal(node) {
@@ -74,15 +118,38 @@ function read(file) {
     return [file, place.line + 1, place.character + 1];
   };
   const [imports, exports, declared, free] = [[], [], new Set(), []];
+  // What is used of other files: by names, and by all of a file under one. Where a name has a second meaning, it isn't judged.
+  const [used, wholes, members, second] = [[], new Map(), [], new Set()];
   const visit = (node) => {
     const refused = refusal(node);
     if (refused !== undefined) throw new Mistake(...at(node), refused);
     if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier !== undefined) {
       const specifier = node.moduleSpecifier.text;
-      imports.push({ specifier, file: resolve(file, specifier, at(node)) });
+      const from = resolve(file, specifier, at(node));
+      imports.push({ specifier, file: from });
       if (specifier === "tenure" && node.importClause?.name !== undefined) {
         throw new Mistake(...at(node), 'write: import { log, tree } from "tenure"');
       }
+      if (node.importClause?.name !== undefined) {
+        throw new Mistake(...at(node), `there is no default in files; write: import { name } from "${specifier}"`);
+      }
+      const list = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : node.exportClause;
+      const isType = node.importClause?.isTypeOnly === true || node.isTypeOnly === true;
+      if (list !== undefined && ts.isNamespaceImport(list)) wholes.set(list.name.text, { from, specifier });
+      for (const one of isType ? [] : list?.elements ?? []) {
+        const name = one.propertyName ?? one.name;
+        if (one.isTypeOnly) continue;
+        used.push({ from, specifier, name: name.text, at: at(name) });
+        if (ts.isImportDeclaration(node)) wholes.set(one.name.text, { from, specifier, name: name.text });
+      }
+    }
+    const isImport = ts.isImportSpecifier(node) || ts.isNamespaceImport(node);
+    if (node.name !== undefined && ts.isIdentifier(node.name) && !isImport && !ts.isPropertyAccessExpression(node)) {
+      second.add(node.name.text);
+    }
+    if (ts.isPropertyAccessExpression(node) && ts.isIdentifier(node.expression) && node.questionDotToken === undefined) {
+      const isCalled = ts.isCallExpression(node.parent) && node.parent.expression === node;
+      members.push({ of: node.expression.text, name: node.name.text, at: at(node.name), isCalled });
     }
     if (node.name !== undefined && ts.isIdentifier(node.name) && !ts.isPropertyAccessExpression(node)) {
       declared.add(node.name.text);
@@ -94,18 +161,59 @@ function read(file) {
   for (const node of free.filter((it) => isFree(it, declared))) {
     throw new Mistake(...at(node), `there is no ${node.text} on devices: ${ELSEWHERE[node.text]}`);
   }
+  const names = new Set();
   for (const statement of source.statements) {
     const isExported = ts.canHaveModifiers(statement) &&
       ts.getModifiers(statement)?.some((it) => it.kind === ts.SyntaxKind.ExportKeyword);
+    if (isExported && statement.name !== undefined) names.add(statement.name.text);
+    if (isExported && ts.isVariableStatement(statement)) {
+      const add = (name) => ts.isIdentifier(name) ? names.add(name.text) : name.elements.forEach((it) => it.name && add(it.name));
+      statement.declarationList.declarations.forEach((it) => add(it.name));
+    }
     if (isExported && ts.isFunctionDeclaration(statement)) exports.push(statement.name.text);
     if (isExported && ts.isVariableStatement(statement)) {
       const isFunction = (it) => it !== undefined && (ts.isArrowFunction(it) || ts.isFunctionExpression(it));
       const made = statement.declarationList.declarations.filter((it) => isFunction(it.initializer));
       exports.push(...made.map((it) => it.name.text));
     }
-    if (ts.isExportDeclaration(statement)) exports.push(...statement.exportClause.elements.map((it) => it.name.text));
+    if (ts.isExportDeclaration(statement)) {
+      const { exportClause } = statement;
+      const all = ts.isNamespaceExport(exportClause) ? [exportClause] : exportClause.elements;
+      exports.push(...all.map((it) => it.name.text));
+      all.forEach((it) => names.add(it.name.text));
+    }
   }
-  return { file, text, imports, exports, lines: text.split("\n").length };
+  const uses = { used, wholes, members: members.filter((it) => wholes.has(it.of) && !second.has(it.of)) };
+  return { file, text, imports, exports, names, uses, lines: text.split("\n").length };
+}
+
+/** Checks that what each file uses of others is there. */
+function link(modules) {
+  const own = described();
+  const has = ({ from, specifier }) => {
+    if (from === undefined) return { where: `"${specifier}"`, names: [...own.names.keys()], types: own.types };
+    return { where: from, names: [...modules.find((it) => it.file === from).names], types: new Set() };
+  };
+  for (const { file, uses } of modules) {
+    // A type of "tenure" is left out by TypeScript, and is none of JavaScript.
+    const isType = (types, name) => file.endsWith(".ts") && types.has(name);
+    for (const use of uses.used) {
+      const { where, names, types } = has(use);
+      if (!names.includes(use.name) && !isType(types, use.name)) throw new Mistake(...use.at, absent(use.name, where, names));
+    }
+    for (const member of uses.members) {
+      const whole = uses.wholes.get(member.of);
+      if (whole.name === undefined) {
+        const { where, names, types } = has(whole);
+        if (!names.includes(member.name) && !isType(types, member.name)) throw new Mistake(...member.at, absent(member.name, where, names));
+        continue;
+      }
+      // An object of "tenure" has functions alone, and what each object has.
+      const names = whole.from === undefined ? own.names.get(whole.name) : undefined;
+      if (names === undefined || !member.isCalled || names.has(member.name) || member.name in {}) continue;
+      throw new Mistake(...member.at, absent(member.name, member.of, [...names]));
+    }
+  }
 }
 
 /** The file that an import names; undefined for Tenure's own. */
@@ -283,10 +391,11 @@ ${names.map(wrapper).join("\n")}`;
 
 try {
   const modules = gather(entry);
+  link(modules);
   const whole = joined(modules);
   fs.writeFileSync(output, program(compiled(whole), whole.files, modules[0].exports));
 } catch (error) {
   if (!(error instanceof Mistake)) throw error;
   console.error(error.message);
-  process.exit(1);
+  process.exit(MISTAKE);
 }

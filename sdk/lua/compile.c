@@ -6,12 +6,15 @@
  * functions that it assigns to globals are the ones that others call. */
 #define LUAI_MAXCCALLS 200
 #include "core.h"
+#include "names.h"
 
 #include "ldump.c"
 #include "llex.c"
 #include "lcode.c"
 #include "lparser.c"
 
+/* How this ends if the project has a mistake, whose words are then all that was said. */
+#define MISTAKE 3
 #define FILES_MAX 256
 #define NAMES_MAX 256
 
@@ -29,6 +32,22 @@ static const char *const absent[][2] = {
 /* The libraries that are linked if a file has their name as a constant, as `math.floor` has. */
 static const char *const libraries[] = {"coroutine", "math", "table", "utf8"};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
+
+/* What the module "tenure" has. */
+#define NAME(name, function) #name,
+#define TABLE(name, functions) static const char *const name##_names[] = {functions(NAME) NULL};
+TENURE_TABLES(TABLE)
+#undef TABLE
+#define TABLE(name, functions) #name,
+static const char *const tenure_names[] = {TENURE_FUNCTIONS(NAME) TENURE_TABLES(TABLE) NULL};
+#undef TABLE
+#define TABLE(name, functions) {#name, name##_names},
+static const struct {
+    const char *name;
+    const char *const *names;
+} tenure_tables[] = {TENURE_TABLES(TABLE){NULL, NULL}};
+#undef TABLE
+#undef NAME
 
 static const char *exported[NAMES_MAX], *assigned[NAMES_MAX];
 static int exported_count, assigned_count;
@@ -95,14 +114,23 @@ static void find_exported(const Proto *function) {
     }
 }
 
+/* Whether the project assigns a global of that name. */
+static bool is_own(const char *name) {
+    for (int own = 0; own < assigned_count; own++) {
+        if (strcmp(assigned[own], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void refuse_absent(const Proto *function) {
     for (int at = 0; at < function->sizecode; at++) {
         const char *name = reads(function, function->code[at]);
-        bool is_own = name == NULL;
-        for (int own = 0; own < assigned_count && !is_own; own++) {
-            is_own = strcmp(assigned[own], name) == 0;
+        if (name == NULL || is_own(name)) {
+            continue;
         }
-        for (size_t one = 0; one < sizeof absent / sizeof absent[0] && !is_own; one++) {
+        for (size_t one = 0; one < sizeof absent / sizeof absent[0]; one++) {
             if (strcmp(absent[one][0], name) == 0) {
                 fprintf(stderr, "%s:%d: there is no %s on devices: %s\n", getstr(function->source) + 1,
                         luaG_getfuncline(function, at), name, absent[one][1]);
@@ -112,6 +140,192 @@ static void refuse_absent(const Proto *function) {
     }
     for (int at = 0; at < function->sizep; at++) {
         refuse_absent(function->p[at]);
+    }
+}
+
+/* How many letters must be put in, left out or changed to make one word of the other; words of 63 letters at most. */
+static int distance(const char *one, const char *other) {
+    int before[64], row[64], length = (int)strlen(other);
+    if (strlen(one) > 63 || length > 63) {
+        return 64;
+    }
+    for (int to = 0; to <= length; to++) {
+        row[to] = to;
+    }
+    for (int at = 1; one[at - 1] != 0; at++) {
+        memcpy(before, row, sizeof row);
+        row[0] = at;
+        for (int to = 1; to <= length; to++) {
+            int changed = before[to - 1] + (one[at - 1] != other[to - 1]);
+            int put = row[to - 1] + 1, left = before[to] + 1;
+            row[to] = changed < put ? changed : put;
+            row[to] = row[to] < left ? row[to] : left;
+        }
+    }
+    return row[length];
+}
+
+/* Says that `where` has no `name`, unless it is among `names`, and which one was meant. */
+static void check_name(const Proto *function, int at, const char *where, const char *name, const char *const *names) {
+    const char *meant = NULL;
+    int least = 64;
+    for (int one = 0; names[one] != NULL; one++) {
+        if (strcmp(names[one], name) == 0) {
+            return;
+        }
+        bool begins = strncmp(names[one], name, strlen(name)) == 0 ||
+            strncmp(names[one], name, strlen(names[one])) == 0;
+        int letters = begins ? 1 : distance(name, names[one]);
+        if (letters < least) {
+            least = letters;
+            meant = names[one];
+        }
+    }
+    fprintf(stderr, "%s:%d: %s has no %s; ", getstr(function->source) + 1, luaG_getfuncline(function, at), where, name);
+    if (meant != NULL && (least == 1 || least <= (int)strlen(name) / 3)) {
+        fprintf(stderr, "did you mean %s?\n", meant);
+    } else {
+        fputs("it has", stderr);
+        for (int one = 0; names[one] != NULL; one++) {
+            fprintf(stderr, "%s %s", one > 0 ? "," : "", names[one]);
+        }
+        fputs(names[0] != NULL ? "\n" : " nothing\n", stderr);
+    }
+    has_failed = true;
+}
+
+/* What the compiler knows of a value: nothing, the module "tenure", or one of its tables, counted from there. */
+enum { UNKNOWN = -2, MODULE = -1 };
+
+/* A function, and where the one around it makes it. */
+struct level {
+    const Proto *function;
+    const struct level *around;
+    int made_at;
+};
+
+static const char *text_at(const Proto *function, int constant) {
+    return ttisstring(&function->k[constant]) ? getstr(tsvalue(&function->k[constant])) : NULL;
+}
+
+/* The file that the call at `at` requires by its name alone, or NULL. */
+static const char *requires(const Proto *function, int at) {
+    if (at < 2 || (GET_OPCODE(function->code[at]) != OP_CALL && GET_OPCODE(function->code[at]) != OP_TAILCALL)) {
+        return NULL;
+    }
+    Instruction loaded = function->code[at - 1];
+    int place = GETARG_A(function->code[at]);
+    const char *global = reads(function, function->code[at - 2]);
+    if (GET_OPCODE(loaded) != OP_LOADK || GETARG_A(loaded) != place + 1 || GETARG_A(function->code[at - 2]) != place ||
+        global == NULL || strcmp(global, "require") != 0 || is_own(global)) {
+        return NULL;
+    }
+    return text_at(function, GETARG_Bx(loaded));
+}
+
+static int of_register(const struct level *level, int at, int place);
+
+static int of_upvalue(const struct level *level, int upvalue) {
+    Upvaldesc value = level->function->upvalues[upvalue];
+    if (level->around == NULL) {
+        return UNKNOWN;
+    }
+    return value.instack ? of_register(level->around, level->made_at, value.idx) : of_upvalue(level->around, value.idx);
+}
+
+static int of_field(int table, const char *name) {
+    for (int one = 0; table == MODULE && name != NULL && tenure_tables[one].name != NULL; one++) {
+        if (strcmp(tenure_tables[one].name, name) == 0) {
+            return one;
+        }
+    }
+    return UNKNOWN;
+}
+
+/* What the instruction at `at` gives to the register `place`. */
+static int of_instruction(const struct level *level, int at, int place) {
+    if (at < 0 || !testAMode(GET_OPCODE(level->function->code[at])) || GETARG_A(level->function->code[at]) != place) {
+        return UNKNOWN;
+    }
+    Instruction instruction = level->function->code[at];
+    const char *file = requires(level->function, at);
+    switch (GET_OPCODE(instruction)) {
+    case OP_CALL:
+        return file != NULL && strcmp(file, "tenure") == 0 ? MODULE : UNKNOWN;
+    case OP_MOVE:
+        return of_register(level, at, GETARG_B(instruction));
+    case OP_GETUPVAL:
+        return of_upvalue(level, GETARG_B(instruction));
+    case OP_GETTABUP:
+        return of_field(of_upvalue(level, GETARG_B(instruction)), text_at(level->function, GETARG_C(instruction)));
+    case OP_GETFIELD:
+        return of_field(of_register(level, at, GETARG_B(instruction)), text_at(level->function, GETARG_C(instruction)));
+    default:
+        return UNKNOWN;
+    }
+}
+
+/* The instruction before `at` that gives a variable its value: of several in one statement each has its own. One that
+ * gives several values is the one for each of them. */
+static int setter(const Proto *function, int at, int place) {
+    for (int before = at - 1; before >= 0 && before >= at - 32; before--) {
+        Instruction instruction = function->code[before];
+        OpCode code = GET_OPCODE(instruction);
+        int first = GETARG_A(instruction);
+        bool gives_several = code == OP_CALL || code == OP_VARARG || code == OP_LOADNIL;
+        if (testAMode(code) && (first == place || (gives_several && first < place))) {
+            return before;
+        }
+    }
+    return -1;
+}
+
+/* What is in a register before the instruction at `at`: a variable that is set once, or what the instruction before
+ * gave. */
+static int of_register(const struct level *level, int at, int place) {
+    const Proto *function = level->function;
+    int variables = 0;
+    for (int one = 0; one < function->sizelocvars; one++) {
+        LocVar variable = function->locvars[one];
+        if (variable.startpc > at || variable.endpc <= at || variables++ != place) {
+            continue;
+        }
+        for (int within = variable.startpc; within < variable.endpc; within++) {
+            Instruction instruction = function->code[within];
+            if (testAMode(GET_OPCODE(instruction)) && GETARG_A(instruction) == place) {
+                return UNKNOWN;
+            }
+        }
+        return of_instruction(level, setter(function, variable.startpc, place), place);
+    }
+    return of_instruction(level, at - 1, place);
+}
+
+/* Refuses the files and the names of "tenure" that a function uses and that aren't there. */
+static void refuse_unknown(const struct level *level, const char *const *files) {
+    const Proto *function = level->function;
+    for (int at = 0; at < function->sizecode; at++) {
+        Instruction instruction = function->code[at];
+        const char *file = requires(function, at);
+        if (file != NULL) {
+            check_name(function, at, "the project", file, files);
+        }
+        int table = UNKNOWN;
+        if (GET_OPCODE(instruction) == OP_GETFIELD) {
+            table = of_register(level, at, GETARG_B(instruction));
+        } else if (GET_OPCODE(instruction) == OP_GETTABUP) {
+            table = of_upvalue(level, GETARG_B(instruction));
+        }
+        const char *name = table == UNKNOWN ? NULL : text_at(function, GETARG_C(instruction));
+        if (name != NULL && table == MODULE) {
+            check_name(function, at, "tenure", name, tenure_names);
+        } else if (name != NULL) {
+            check_name(function, at, tenure_tables[table].name, name, tenure_tables[table].names);
+        }
+        if (GET_OPCODE(instruction) == OP_CLOSURE) {
+            struct level inner = {function->p[GETARG_Bx(instruction)], level, at};
+            refuse_unknown(&inner, files);
+        }
     }
 }
 
@@ -249,7 +463,7 @@ int main(int count, char **words) {
         snprintf(name, sizeof name, "@%s", path);
         if (luaL_loadbufferx(L, text, length, name, "t") != LUA_OK) {
             fprintf(stderr, "%s\n", lua_tostring(L, -1));
-            return 1;
+            return MISTAKE;
         }
         lua_rawseti(L, 1, file + 1);
         free(text);
@@ -261,8 +475,19 @@ int main(int count, char **words) {
     for (int file = 0; file < files; file++) {
         refuse_absent(proto_of(L, file));
     }
+    const char *names[FILES_MAX + LIBRARIES + 4] = {"tenure", "string", "_G"};
+    for (size_t one = 0; one < LIBRARIES; one++) {
+        names[3 + one] = libraries[one];
+    }
+    for (int file = 0; file < files; file++) {
+        names[3 + LIBRARIES + (size_t)file] = words[2 + 2 * file];
+    }
+    for (int file = 0; file < files; file++) {
+        struct level level = {proto_of(L, file), NULL, 0};
+        refuse_unknown(&level, names);
+    }
     if (has_failed) {
-        return 1;
+        return MISTAKE;
     }
     FILE *output = fopen(words[1], "w");
     if (output == NULL) {

@@ -480,36 +480,13 @@ static int raise_tier(lua_State *L) {
 
 /* ---- the module ---- */
 
-static const luaL_Reg functions[] = {
-    {"parameter", push_parameter}, {"reply", reply},
-    {"caller", caller},            {"stop", stop},
-    {"secret", secret},            {"call", call},
-    {"queue", queue},              {"callback_of", callback_of},
-    {"public_key", public_key},    {"resolve", resolve},
-    {"peers", peers},              {"uptime_us", uptime_us},
-    {"unix_time_s", unix_time_s},  {"sleep_ms", sleep_ms},
-    {"yield_now", yield_now},      {"random", random_bytes},
-    {"budget_left", budget_left},  {"raise_tier", raise_tier},
-    {NULL, NULL},
-};
-
-static const luaL_Reg log_functions[] = {
-    {"error", log_error}, {"warning", log_warning}, {"info", log_info}, {"debug", log_debug}, {NULL, NULL},
-};
-
-static const luaL_Reg tree_functions[] = {
-    {"get", tree_get}, {"set", tree_set}, {"remove", tree_remove}, {"list", tree_list}, {NULL, NULL},
-};
-
-static const luaL_Reg timer_functions[] = {
-    {"after", timer_after},       {"every", timer_every},   {"at", timer_at},
-    {"schedule", timer_schedule}, {"cancel", timer_cancel}, {NULL, NULL},
-};
-
-static const luaL_Reg event_functions[] = {
-    {"publish", publish},   {"subscribe", subscribe}, {"unsubscribe", unsubscribe}, {"next", event_next},
-    {"topic", event_topic}, {"dropped", dropped},     {NULL, NULL},
-};
+#define ROW(name, function) {#name, function},
+static const luaL_Reg functions[] = {TENURE_FUNCTIONS(ROW){NULL, NULL}};
+static const luaL_Reg log_functions[] = {TENURE_LOG(ROW){NULL, NULL}};
+static const luaL_Reg tree_functions[] = {TENURE_TREE(ROW){NULL, NULL}};
+static const luaL_Reg timer_functions[] = {TENURE_TIMERS(ROW){NULL, NULL}};
+static const luaL_Reg event_functions[] = {TENURE_EVENTS(ROW){NULL, NULL}};
+#undef ROW
 
 static int open_tenure(lua_State *L) {
     luaL_newlib(L, functions);

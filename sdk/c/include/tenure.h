@@ -85,8 +85,12 @@ __attribute__((format(printf, 2, 3))) void tenure_log(enum tenure_level level, c
 int tenure_tree_set(const char *path, const void *value, size_t length);
 int tenure_tree_set_text(const char *path, const char *text);
 
-/* The value at the path, or NULL if there is none or no memory for it. */
+/* The value at the path, or NULL if there is none, no memory for it, or it can't be read, as the flash is damaged. */
 char *tenure_tree_get(const char *path, size_t *length);
+
+/* As tenure_tree_get, for a machine that goes on from what it stored: returns 0 and the value, or NULL if there is
+ * none; or a negative error, TENURE_DEVICE for a damaged value and TENURE_FULL without memory for it. */
+int tenure_tree_read(const char *path, char **value, size_t *length);
 
 /* Deletes what is at the path and below; returns how many values went. */
 int tenure_tree_delete(const char *path);

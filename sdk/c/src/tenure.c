@@ -131,6 +131,15 @@ char *tenure_tree_get(const char *path, size_t *length) {
     return finish(value, whole, length);
 }
 
+int tenure_tree_read(const char *path, char **into, size_t *length) {
+    READ_WHOLE(tenure_host_tree_get(path, text_length(path), value, capacity))
+    *into = finish(value, whole, length);
+    if (whole < 0) {
+        return whole == TENURE_NOT_FOUND ? 0 : whole;
+    }
+    return *into == NULL ? TENURE_FULL : 0;
+}
+
 char *tenure_secret(const char *name, size_t *length) {
     READ_WHOLE(tenure_host_secret_read(name, text_length(name), value, capacity))
     return finish(value, whole, length);
