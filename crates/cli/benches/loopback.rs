@@ -86,7 +86,7 @@ impl DeviceThread {
         config.rpc = tenure_rpc::Config::large();
         let flash = open_flash(folder, Durability::ProcessKill)?;
         let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
-        let mut device = Running::start(config, flash, link, home, folder, None)?;
+        let mut device = Running::start(config, flash, link, home, folder, None, false)?;
         let package = echo::package("echo", home)?;
         let key = device.node().device_key();
         let terms = Terms::default();

@@ -109,7 +109,10 @@ impl CommandLine {
             Command::Profile(arguments) => device::profile::run(arguments, registry, &output),
             Command::Debug(arguments) => device::debug::run(arguments, registry, &output),
             Command::Use(arguments) => device::contexts::run(arguments, &output),
-            Command::Devices(arguments) => device::contexts::devices(arguments, &output),
+            Command::Devices(arguments) => match arguments.of_hub() {
+                Some(hub) => hub::devices::list(hub, &output),
+                None => device::contexts::devices(arguments, &output),
+            },
             Command::Enrol(arguments) => device::enrol::run(arguments, &output),
             Command::Invite(arguments) => mesh::invite::run(arguments, &output),
             Command::Mesh(arguments) => mesh::invite::show(arguments, &output),

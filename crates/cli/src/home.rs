@@ -15,9 +15,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::process::DumpableBehavior;
 use tenure_crypto::SigningKey;
 use tenure_node::Owner;
 use tenure_wire::{PublicKey, VerifyingKey};
+use zeroize::Zeroizing;
+
+use crate::whole_file;
 
 /// The folder in which a user's keys lie.
 #[derive(Clone, Debug)]
@@ -212,7 +216,7 @@ impl Home {
 
     fn key(&self, name: &str) -> Result<SigningKey, HomeError> {
         let path = self.folder.join(name);
-        match fs::read_to_string(&path) {
+        match read_key(&path) {
             Ok(text) => {
                 check_private(&path)?;
                 parse(text.trim()).ok_or(HomeError::NotAKey(path))
@@ -232,8 +236,8 @@ impl Home {
             let path = path.to_path_buf();
             move |source| HomeError::File { action, path, source }
         };
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(HomeError::Random)?;
+        let mut secret = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *secret).map_err(HomeError::Random)?;
         let key = SigningKey::from_bytes(&secret);
         create_private_folder(&self.folder).map_err(failed("create", &self.folder))?;
         let draft = path.with_extension(format!("key.{}", std::process::id()));
@@ -246,7 +250,7 @@ impl Home {
         match linked {
             Ok(()) => Ok(key),
             Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
-                let text = fs::read_to_string(path).map_err(failed("read", path))?;
+                let text = read_key(path).map_err(failed("read", path))?;
                 parse(text.trim()).ok_or_else(|| HomeError::NotAKey(path.to_path_buf()))
             }
             Err(source) => Err(failed("create", path)(source)),
@@ -254,16 +258,42 @@ impl Home {
     }
 }
 
-fn text(key: &SigningKey) -> String {
-    key.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+/// Lets no other process of this user's look into the memory of this one, and no core of it be written: keys are in there.
+/// A system that refuses that changes nothing else.
+pub(crate) fn keep_memory_private() {
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+fn text(key: &SigningKey) -> Zeroizing<String> {
+    // As long as it gets, or a shorter one would be left behind unwiped.
+    let mut text = Zeroizing::new(String::with_capacity(KEY_DIGITS + 1));
+    for byte in key.to_bytes().iter() {
+        for digit in [byte >> 4, byte & 0xF] {
+            text.extend(char::from_digit(digit.into(), 16));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// The digits of a key in its file.
+const KEY_DIGITS: usize = 64;
+/// The most bytes of a key's file.
+const KEY_FILE_BYTES_MAX: u64 = 4096;
+
+/// The text of a key's file, which is wiped when it was read.
+fn read_key(path: &Path) -> io::Result<Zeroizing<String>> {
+    let bytes = Zeroizing::new(whole_file::read(path, KEY_FILE_BYTES_MAX)?);
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text");
+    std::str::from_utf8(&bytes).map(|text| Zeroizing::new(text.to_owned())).map_err(no_text)
 }
 
 fn parse(text: &str) -> Option<SigningKey> {
     let digits = text.as_bytes();
-    if digits.len() != 64 {
+    if digits.len() != KEY_DIGITS {
         return None;
     }
-    let mut secret = [0; 32];
+    let mut secret = Zeroizing::new([0; 32]);
     for (byte, pair) in secret.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;

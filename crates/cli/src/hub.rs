@@ -1,5 +1,6 @@
 //! The hub: as a process, signed in to, packages and rollouts for many devices, and what they owe.
 
+pub mod devices;
 pub mod fleet;
 pub mod login;
 pub mod packages;

@@ -14,6 +14,7 @@
 #[cfg(any(forgetful, planted, unchecked_memory, unmetered))]
 compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
 
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -37,6 +38,7 @@ pub mod reach;
 pub mod terminal;
 pub mod tls;
 pub mod trial;
+mod whole_file;
 mod written_file;
 
 /// Runs the command `tenure`, which knows these protocols of the mesh by name beside its own: scenarios of `tenure sim`,
@@ -78,7 +80,17 @@ pub fn main_with(protocols: &'static [Entry]) -> ExitCode {
 fn misread(error: &clap::Error) -> ExitCode {
     let asks_for_json =
         std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
-    if !error.use_stderr() || !asks_for_json {
+    if !error.use_stderr() {
+        // Help or the version is a command's outcome as any other: it must have been printed.
+        return match error.print().and_then(|()| std::io::stdout().flush()) {
+            Err(failure) if failure.kind() != ErrorKind::BrokenPipe => {
+                Output::new(asks_for_json).failure(&anyhow::anyhow!("standard output: {failure}"));
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    if !asks_for_json {
         error.exit()
     }
     let text = error.render().to_string();

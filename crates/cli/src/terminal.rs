@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod confirm;
+pub mod input;
 pub mod output;
 pub mod stop;
 pub mod trace;

@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use tenure_crypto::Group;
 use tenure_tls::Suite;
 
+use crate::terminal::clock::parse_any_span;
 use crate::terminal::output::Output;
 
 /// Speak TLS 1.3 with any server or client.
@@ -60,7 +61,7 @@ struct Offers {
     #[arg(long, value_name = "NAME", requires = "psk")]
     psk_name: Option<String>,
     /// How long the handshake may take.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_any_span)]
     timeout: std::time::Duration,
     /// How many bytes of buffer to lend to a connection, as a device would.
     #[arg(long, value_name = "BYTES", default_value_t = 20_000,

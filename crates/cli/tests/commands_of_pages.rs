@@ -25,6 +25,39 @@ fn commands_that_pages_name_are_taken() {
     assert!(tried > 300, "{tried}");
 }
 
+/// The crates whose texts people read: helps, errors, proposals, pages of the hub.
+const SPEAKING: [&str; 9] =
+    ["bridge", "cli", "coap", "hub", "hub-server", "kernel", "node", "package", "pages"];
+
+#[test]
+fn commands_that_helps_errors_and_pages_of_the_hub_propose_are_taken() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut tried, mut refused) = (0, Vec::new());
+    for path in SPEAKING.iter().flat_map(|name| sources(&crates.join(name).join("src"))) {
+        for Named { line, words, .. } in proposed(&std::fs::read_to_string(&path).unwrap()) {
+            tried += 1;
+            if let Err(why) = takes(&words, false) {
+                let path = path.strip_prefix(&crates).unwrap().display();
+                refused.push(format!("{path}:{line}: {}: {why}", words.join(" ")));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{} of {tried}:\n{}", refused.len(), refused.join("\n"));
+    assert!(tried > 200, "{tried}");
+}
+
+#[test]
+fn proposals_with_wrong_words_are_found_wherever_they_stand_in_a_text() {
+    let source = concat!(
+        "fn f() {\n    // `tenure nothing` is no text.\n    bail!(\"gone; see `tenure lst`\");\n",
+        "    bail!(\"start one: tenure device --dir {data}, then go on\");\n",
+        "    x(\"it is `tenure \\\n        list --devise {name}`\");\n    y(\"tenure list --device {name}\");\n}\n"
+    );
+    let found: Vec<_> =
+        proposed(source).into_iter().map(|n| (n.line, takes(&n.words, false).is_ok())).collect();
+    assert_eq!(found, [(3, false), (4, false), (5, false), (7, true)]);
+}
+
 #[test]
 fn commands_with_wrong_words_are_refused() {
     let page = "Say `tenure lst`, `tenure list --devise attic` or `tenure install --watch`.\n\n```sh\n\
@@ -35,7 +68,13 @@ fn commands_with_wrong_words_are_refused() {
 }
 
 /// Code that begins as a command does: labels of the session protocol.
-const NO_COMMANDS: [&str; 2] = ["tenure rpc 1", "tenure rpc proof"];
+const NO_COMMANDS: [&str; 5] = [
+    "tenure rpc 1",
+    "tenure rpc proof",
+    "tenure mesh name",
+    "tenure mesh start",
+    "tenure mesh record",
+];
 
 /// A command that a page names.
 struct Named {
@@ -64,6 +103,58 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     }
     pages.sort();
     pages
+}
+
+/// The sources below `folder`.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut sources) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(extension) if extension == "rs" => sources.push(path),
+                _ => {}
+            }
+        }
+    }
+    sources.sort();
+    sources
+}
+
+/// The commands in the texts of a source: between backticks, at a text's beginning, or behind a colon. Comments that don't
+/// become a help are nobody's to read.
+fn proposed(source: &str) -> Vec<Named> {
+    let mut all = Vec::new();
+    let mut begun: Option<(usize, String)> = None;
+    for (number, text) in (1..).zip(source.lines()) {
+        let text = text.trim_start();
+        if text.starts_with("//") && !text.starts_with("///") {
+            continue;
+        }
+        let (first, before) = begun.take().unwrap_or((number, String::new()));
+        match text.strip_suffix('\\') {
+            Some(text) => begun = Some((first, before + text)),
+            None => {
+                let line = before + text;
+                for begin in ["`tenure ", "\"tenure ", ": tenure "] {
+                    for (at, _) in line.match_indices(begin) {
+                        let rest = line[at + 1..].trim_start();
+                        let ends = ["`", "\"", "\\n", ";", ", then"];
+                        let end = ends.iter().filter_map(|end| rest.find(end)).min();
+                        let command = &rest[..end.unwrap_or(rest.len())];
+                        // Another text has the command's name; or it is a label, as of what is signed.
+                        let name = command.strip_prefix("tenure ").unwrap_or_default();
+                        let is_known = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+                        all.extend(
+                            commands(command, first, false).into_iter().filter(|_| is_known),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    all
 }
 
 /// The commands that a page names, each with its first line.
@@ -150,5 +241,5 @@ fn stands_for_others(error: &Error, is_whole: bool) -> bool {
     };
     let mut letters = value.chars().filter(|letter| letter.is_alphabetic()).peekable();
     let is_upper = letters.peek().is_some() && letters.all(char::is_uppercase);
-    is_upper || value.contains(['$', '<', '…', '|']) || value.is_empty() && !is_whole
+    is_upper || value.contains(['$', '<', '…', '|', '{']) || value.is_empty() && !is_whole
 }

@@ -241,6 +241,54 @@ fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
 }
 
 #[test]
+fn import_of_what_is_not_there_is_refused_at_the_build_with_its_place_and_what_was_meant() {
+    let Some(workbench) = Workbench::with_language("javascript") else { return };
+    let lib = "export const half = 1;\nexport function warm() {}\nconst hidden = 2;\nexport { hidden as seen };\n";
+    for (source, words) in [
+        (
+            "import { log, tre, uptime_us } from \"tenure\";\n",
+            "src/main.js:1:15: \"tenure\" has no tre; did you mean tree?",
+        ),
+        (
+            "import {\n  log,\n  uptime_us,\n} from \"tenure\";\n",
+            "src/main.js:3:3: \"tenure\" has no uptime_us; did you mean uptimeUs?",
+        ),
+        (
+            "import { nonsense } from \"tenure\";\n",
+            "has no nonsense; it has parameterBytes, reply,",
+        ),
+        (
+            "import * as all from \"tenure\";\nexport const run = () => all.tre;\n",
+            "src/main.js:2:30: \"tenure\" has no tre; did you mean tree?",
+        ),
+        (
+            "import { log as l } from \"tenure\";\nexport const run = () => l.inf(1);\n",
+            "src/main.js:2:28: l has no inf; did you mean info?",
+        ),
+        (
+            "import { hlf } from \"./lib.js\";\n",
+            "src/main.js:1:10: src/lib.js has no hlf; did you mean half?",
+        ),
+        (
+            "import { hidden } from \"./lib\";\n",
+            "src/main.js:1:10: src/lib.js has no hidden; it has half, warm, seen",
+        ),
+        ("export { cold } from \"./lib\";\n", "src/main.js:1:10: src/lib.js has no cold;"),
+        ("import lib from \"./lib\";\n", "src/main.js:1:1: there is no default in files"),
+    ] {
+        project(&workbench, 65536, &[("main.js", source), ("lib.js", lib)]);
+        let error = workbench.tenure_error(&["build", "m"]);
+        assert!(error.contains(words) && error.contains("m doesn't compile"), "{source}: {error}");
+        assert!(!error.contains("Node.js"), "{error}");
+    }
+    // A name that a function has of its own, and one that is asked for without being called, are no mistakes.
+    let own = "import { log, tree } from \"tenure\";\nimport { half, seen as other } from \"./lib\";\n\
+               const of = (log) => log.length;\nexport function run() { return `${of([1])}${half}${other}${typeof tree.none}`; }\n";
+    project(&workbench, 65536, &[("main.js", own), ("lib.js", lib)]);
+    assert_eq!(Device::start(&workbench.build("m")).call("run", None), text("112undefined"));
+}
+
+#[test]
 fn typescript_is_taken_too() {
     let Some(workbench) = Workbench::with_language("javascript") else { return };
     let main = "import { half } from \"./half.js\";\ninterface Asked { value: number }\n\

@@ -160,6 +160,52 @@ fn script_with_an_error_at_the_start_stops_its_machine_with_the_place() {
 }
 
 #[test]
+fn name_that_the_module_or_the_project_has_not_is_refused_at_the_build_with_its_place() {
+    let Some(workbench) = Workbench::with_language("lua") else { return };
+    let lib = "return { half = 1 }\n";
+    for (source, words) in [
+        (
+            "local tenure = require(\"tenure\")\nfunction run()\n  return tenure.uptime()\nend\n",
+            "src/main.lua:3: tenure has no uptime; did you mean uptime_us?",
+        ),
+        (
+            "local tenure = require(\"tenure\")\nlocal function tell() tenure.log.inf(\"x\") end\nfunction run() tell() end\n",
+            "src/main.lua:2: log has no inf; did you mean info?",
+        ),
+        (
+            "local log = require(\"tenure\").log\nfunction run()\n  log.trace(\"x\")\nend\n",
+            "src/main.lua:3: log has no trace; it has error, warning, info, debug",
+        ),
+        (
+            "local tenure = require(\"tenure\")\nlocal tree = tenure.tree\nfunction run() return function() return tree.gett(\"x\") end end\n",
+            "src/main.lua:3: tree has no gett; did you mean get?",
+        ),
+        (
+            "local tenure = require(\"tenure\")\nlocal log, tree = tenure.log, tenure.tree\nfunction run() log.inf(tree) end\n",
+            "src/main.lua:3: log has no inf; did you mean info?",
+        ),
+        (
+            "function run() return require(\"tenure\").timrs end\n",
+            "src/main.lua:1: tenure has no timrs; did you mean timers?",
+        ),
+        (
+            "local lib = require(\"belw.lib\")\n",
+            "src/main.lua:1: the project has no belw.lib; did you mean below.lib?",
+        ),
+    ] {
+        project(&workbench, 65536, &[("main.lua", source), ("below/lib.lua", lib)]);
+        let error = workbench.tenure_error(&["build", "m"]);
+        assert!(error.contains(words) && error.contains("m doesn't compile"), "{source}: {error}");
+    }
+    // What is one's own, or asked for in a way that may fail, is no mistake.
+    let own = "local lib = require(\"below.lib\")\nlocal ok = pcall(require, \"gone\")\nlocal log = require(\"tenure\").log\n\
+               log = { mine = function() return 7 end }\nlocal function inner(tenure) return tenure.anything end\n\
+               function run() return log.mine() + lib.half + inner({ anything = ok and 1 or 2 }) end\n";
+    project(&workbench, 65536, &[("main.lua", own), ("below/lib.lua", lib)]);
+    assert_eq!(Device::start(&workbench.build("m")).call("run", None), text("10"));
+}
+
+#[test]
 fn what_devices_have_not_is_refused_at_the_build_with_its_place() {
     let Some(workbench) = Workbench::with_language("lua") else { return };
     for (source, words) in [

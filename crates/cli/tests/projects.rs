@@ -289,6 +289,57 @@ fn globals_with_constructors_are_made_once_and_keep_their_values() {
     assert_eq!(device.world().log, ["constructor ran"]);
 }
 
+/// Each allocation function of the standard's [new.delete], beside a plain `new` and `delete` of the program's own.
+const ALLOCATIONS: &str = r#"
+#include <new>
+#include <stdlib.h>
+#include <tenure.h>
+#ifdef OWN
+static int taken, given;
+void *operator new(size_t size) { taken++; return malloc(size); }
+void operator delete(void *memory) noexcept { given++; free(memory); }
+#else
+static int taken = 7, given = 6;
+#endif
+struct alignas(64) Wide { char bytes[64]; };
+struct Small { int number; ~Small() {} };
+static int called;
+static void give_up() { called++; std::set_new_handler(nullptr); }
+TENURE_EXPORT(run) {
+    Small *one = new Small, *many = new Small[3];
+    Small *perhaps = new (std::nothrow) Small, *several = new (std::nothrow) Small[2];
+    delete one, delete[] many, delete perhaps, delete[] several;
+    Wide *wide[] = {new Wide, new Wide[2], new (std::nothrow) Wide, new (std::nothrow) Wide[2]};
+    size_t places = 0;
+    for (Wide *it : wide) places |= (size_t)it;
+    delete wide[0], delete[] wide[1], delete wide[2], delete[] wide[3];
+    using std::align_val_t, std::nothrow;
+    ::operator delete(::operator new(8, align_val_t(16), nothrow), align_val_t(16), nothrow);
+    ::operator delete[](::operator new[](8, align_val_t(16), nothrow), align_val_t(16), nothrow);
+    ::operator delete[](::operator new[](8, nothrow), nothrow);
+    ::operator delete(::operator new(8), (size_t)8);
+    ::operator delete(::operator new(8, align_val_t(2)), align_val_t(2));
+    ::operator delete(::operator new(8, align_val_t(32)), (size_t)8, align_val_t(32));
+    ::operator delete[](::operator new[](8, align_val_t(32)), (size_t)8, align_val_t(32));
+    alignas(Small) char room[sizeof(Small)];
+    std::launder(new (room) Small)->~Small();
+    bool is_none = new (std::nothrow) char[1 << 24] == nullptr;
+    std::set_new_handler(give_up);
+    is_none = is_none && new (align_val_t(64), nothrow) char[1 << 24] == nullptr && called == 1;
+    char text[64];
+    snprintf(text, sizeof text, "%d %d %d %d", places % 64 == 0, is_none, taken, given);
+    tenure_reply_text(text);
+}
+"#;
+
+#[test]
+fn each_allocation_function_of_cpp_is_there_and_calls_the_one_that_a_program_brings() {
+    for defines in ["", "[build]\ndefines = [\"OWN\"]\n"] {
+        let mut device = Device::start(&project(defines, &[("src/main.cpp", ALLOCATIONS)]));
+        assert_eq!(device.call("run", None), Ok(Some("1 1 7 6".into())), "{defines}");
+    }
+}
+
 #[test]
 fn constructors_are_no_function_that_a_caller_could_run_again() {
     let bytes = project("", &[("src/main.cpp", GLOBALS)]);

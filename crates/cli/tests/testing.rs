@@ -164,5 +164,5 @@ fn c_machine_asks_pretended_servers_by_helpers_of_the_language() {
     assert!(workbench.tenure_ok(&["test", "m"]).contains("2 of 2 tests passed"));
     let none = tests("", "tests.toml pretends no server https://api.example.com");
     workbench.write(&[("m/tests.toml", &none)]);
-    assert!(workbench.tenure_ok(&["test", "m"]).contains("1 of 1 tests passed"));
+    assert!(workbench.tenure_ok(&["test", "m"]).contains("1 of 1 test passed"));
 }

@@ -485,3 +485,21 @@ fn server_takes_an_rsa_key_in_either_form_that_openssl_writes() {
         assert!(said.starts_with("HTTP/1."), "{form}: {said}");
     }
 }
+
+#[test]
+fn certificate_that_its_server_signed_itself_is_refused_by_an_authority_with_the_way_to_pin_it() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    // As people make one, in the place of the server's.
+    run_openssl(
+        &bench,
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout leaf.key -subj /CN=device.test \
+         -addext subjectAltName=DNS:device.test,IP:127.0.0.1 -days 9 -out leaf.pem",
+    );
+    let (_server, address) = serve(&bench, &[]);
+    let output = connect(&bench, &address, &["--ca", "leaf.pem", "--check"], b"");
+    let error = text(&output.stderr);
+    assert!(!output.status.success() && error.contains("--pin FILE"), "{error}");
+    let output = connect(&bench, &address, &["--pin", "leaf.pem", "--check"], b"");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}

@@ -1,5 +1,6 @@
 //! `tenure use` and `tenure devices`: which device commands are about, and which ones there are.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -13,7 +14,7 @@ use crate::reach::client::Client;
 use crate::reach::discovery;
 use crate::reach::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
 use crate::reach::whom::Where;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, width_of};
 
 /// Say which device, and which hub, commands are about from now on; without anything, show it.
 ///
@@ -33,17 +34,28 @@ pub struct UseArguments {
 }
 
 /// List your devices that commands have met, or that announce themselves on this network: where each is, and
-/// whether it answers. Boards that are plugged into this computer by USB are listed by their serial lines.
+/// whether it answers. Boards that are plugged into this computer by USB are listed by their serial lines. With --hub the
+/// list is that of the devices that the hub knows.
 ///
 /// Example: tenure devices
 #[derive(clap::Args)]
 pub struct DevicesArguments {
+    /// List the devices that the hub knows: HOST:PORT, or HOST:PORT#KEY; without an address the hub of `tenure use`.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, conflicts_with_all = ["quiet", "forget"])]
+    hub: Option<Option<String>>,
     /// Neither look around on the network nor ask them whether they are there.
     #[arg(long)]
     quiet: bool,
     /// Forget this one, which is gone for good.
     #[arg(long, value_name = "NAME")]
     forget: Option<Name>,
+}
+
+impl DevicesArguments {
+    /// The hub whose devices are listed in the place of those that were met; the inner one is what was said of it.
+    pub fn of_hub(&self) -> Option<Option<String>> {
+        self.hub.clone()
+    }
 }
 
 /// Runs `tenure use`.
@@ -101,7 +113,7 @@ fn check_device(home: &Home, device: &str, hub: Option<String>) -> anyhow::Resul
 pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     if let Some(name) = &arguments.forget {
-        if client.known().device(name)?.is_none() {
+        if !client.known().has_met(name) {
             bail!("no device {name} is known; see `tenure devices`");
         }
         client.known_mut().forget_device(name)?;
@@ -109,24 +121,49 @@ pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<
         return Ok(());
     }
     let strangers = if arguments.quiet { Vec::new() } else { meet_nearby(&mut client) };
-    let met: Vec<[String; 3]> = client
-        .known()
-        .devices()
-        .map(|(name, key, address)| [name, key, address].map(str::to_string))
+    let met: Vec<[String; 4]> =
+        client.known().devices_and_members().map(|known| known.map(str::to_string)).collect();
+    let places: Vec<[String; 3]> = met
+        .iter()
+        .map(|[name, key, address, via]| {
+            let place = if via.is_empty() { address.clone() } else { format!("via {via}") };
+            [name.clone(), key.clone(), place]
+        })
         .collect();
-    let mut objects = Vec::new();
-    for [name, key, address] in met {
-        let answers = (!arguments.quiet).then(|| answers(&mut client, &address, &key));
-        objects.push(json!({ "device": name, "key": key, "address": address, "answers": answers }));
-        let state = match answers {
-            None => "",
-            Some(true) => "answers",
-            Some(false) => "silent, or another is there",
-        };
+    let width = width_of(met.iter().map(|[name, ..]| name.as_str()));
+    let say = |[name, _, address]: &[String; 3], state: &str| {
         if !output.is_json() {
-            output.line(&format!("{name:<16} {address:<22} {state}"), &Value::Null);
+            output.line(&format!("{name:<width$} {address:<22} {state}"), &Value::Null);
         }
-    }
+    };
+    let answers = match arguments.quiet {
+        true => {
+            places.iter().for_each(|device| say(device, ""));
+            vec![None; met.len()]
+        }
+        false => ask_all(&mut client, &places, |device, answers| {
+            say(
+                device,
+                match answers {
+                    Some(true) => "answers",
+                    Some(false) => "silent, or another is there",
+                    None => "in a mesh, and not asked",
+                },
+            );
+        })?,
+    };
+    let objects: Vec<Value> = met
+        .iter()
+        .zip(answers)
+        .map(|([name, key, address, via], answers)| {
+            let mut object =
+                json!({ "device": name, "key": key, "address": address, "answers": answers });
+            if !via.is_empty() {
+                object["via"] = json!(via);
+            }
+            object
+        })
+        .collect();
     let lines = plugged_in::lines(Path::new("/"));
     if output.is_json() {
         let found = json!({ "devices": objects, "strangers": strangers, "lines": lines });
@@ -134,19 +171,22 @@ pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<
         return Ok(());
     }
     for address in &strangers {
-        output.line(&format!("{:<16} {address:<22} not yours", "-"), &Value::Null);
+        output.line(&format!("{:<width$} {address:<22} not yours", "-"), &Value::Null);
     }
     for line in &lines {
         let line = line.display();
-        let text =
-            format!("{:<16} {line} plugged in; `tenure serial {line}` gives it an address", "-");
+        let text = format!(
+            "{:<width$} {line} plugged in; `tenure serial {line}` gives it an address",
+            "-"
+        );
         output.line(&text, &Value::Null);
     }
     if objects.is_empty() && strangers.is_empty() && lines.is_empty() {
-        output.line(
-            "no device was met yet; name one by its address: --device HOST:PORT",
-            &Value::Null,
-        );
+        let way_out = match client.known().defaults().1 {
+            Some(_) => "`tenure devices --hub` lists those that the hub knows",
+            None => "name one by its address: --device HOST:PORT",
+        };
+        output.line(&format!("no device was met yet; {way_out}"), &Value::Null);
     }
     Ok(())
 }
@@ -158,10 +198,32 @@ fn meet_nearby(client: &mut Client) -> Vec<String> {
     strange.map(|address| address.to_string()).collect()
 }
 
-/// Whether what is at `address` says that it has that key, which proves nothing.
-fn answers(client: &mut Client, address: &str, key: &str) -> bool {
-    let Ok(address) = address.parse() else { return false };
-    let identity = client.identify(&[address], "device").ok();
-    let shown = identity.and_then(|(_, identity)| identity.key);
-    shown.is_some_and(|shown| shown.to_string() == key)
+/// Asks all devices, each a name, a key and an address, many at once; tells `heard` of each as soon as it has answered, or
+/// hasn't. Returns whether what is at each one's address says that it has that key, which proves nothing; `None` of devices
+/// that only a member of their mesh hears.
+///
+/// # Errors
+/// The socket fails.
+fn ask_all(
+    client: &mut Client,
+    devices: &[[String; 3]],
+    mut heard: impl FnMut(&[String; 3], Option<bool>),
+) -> anyhow::Result<Vec<Option<bool>>> {
+    let mut answers = vec![None; devices.len()];
+    let mut asked: Vec<(usize, SocketAddr)> = Vec::new();
+    for (place, device) in devices.iter().enumerate() {
+        match device[2].parse() {
+            Ok(address) => asked.push((place, address)),
+            Err(_) => heard(device, None),
+        }
+    }
+    let addresses: Vec<SocketAddr> = asked.iter().map(|(_, address)| *address).collect();
+    client.identify_each(&addresses, |at, identity| {
+        let Some((place, _)) = asked.get(at).copied() else { return };
+        let shown = identity.and_then(|identity| identity.key);
+        let is_there = shown.is_some_and(|shown| shown.to_string() == devices[place][1]);
+        answers[place] = Some(is_there);
+        heard(&devices[place], Some(is_there));
+    })?;
+    Ok(answers)
 }

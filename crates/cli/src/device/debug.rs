@@ -1,25 +1,25 @@
 //! `tenure debug`: steps through what the machines of a recorded device did, or one by its journal, forwards and backwards.
 
 mod adapter;
+mod client;
 mod console;
 mod expression;
 mod lines;
+mod listening;
 mod opening;
 mod protocol;
 mod session;
+mod sources;
 mod view;
 
-use std::io::{BufReader, BufWriter};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-use serde_json::json;
 use tenure_protocols::plug_in::Registry;
 use tenure_wire::Name;
 
 use crate::terminal::output::Output;
-use session::Session;
+use client::Starter;
 
 /// Step through what the machines of a device did, forwards and backwards.
 ///
@@ -32,9 +32,9 @@ use session::Session;
 /// Example: tenure debug thermostat@attic --package thermostat.tenure
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The record or the journal, or MACHINE@DEVICE: the journal of your machine, fetched from your device. An editor may
-    /// name it instead.
-    #[arg(value_name = "FILE", required_unless_present_any = ["dap", "dap_listen"])]
+    /// The record or the journal, or MACHINE@DEVICE: the journal of your machine, fetched from your device. An editor that
+    /// speaks on standard input may name it instead.
+    #[arg(value_name = "FILE", required_unless_present = "dap")]
     record: Option<PathBuf>,
     /// A package by which functions, lines and variables are named; may be repeated.
     #[arg(long = "package", value_name = "PACKAGE")]
@@ -48,7 +48,8 @@ pub struct Arguments {
     /// Speak the Debug Adapter Protocol on standard input and output.
     #[arg(long, conflicts_with = "dap_listen")]
     dap: bool,
-    /// Speak it with who connects to this address of this computer, one after the other.
+    /// Speak it with who connects to this address of this computer, one after the other. An editor's `launch` brings the
+    /// token that is printed, since other users connect, too; the record and packages are those named here.
     #[arg(long, value_name = "ADDRESS")]
     dap_listen: Option<SocketAddr>,
 }
@@ -72,40 +73,11 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let mut open = |subject: &Subject| opening::open(subject, registry);
     if *dap {
         let (mut input, mut to) = (std::io::stdin().lock(), std::io::stdout().lock());
-        return adapter::serve(&mut input, &mut to, &subject, &mut open);
+        return adapter::serve(&mut input, &mut to, &subject, &Starter, &mut open);
     }
     if let Some(address) = dap_listen {
-        return listen(*address, &subject, &mut open, output);
+        return listening::listen(*address, &subject, &mut open, output);
     }
     let session = open(&subject)?;
     console::run(session, commands.as_deref(), output)
-}
-
-/// Has a session of one client after the other.
-fn listen(
-    address: SocketAddr,
-    subject: &Subject,
-    open: &mut dyn FnMut(&Subject) -> anyhow::Result<Session>,
-    output: &Output,
-) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        address.ip().is_loopback(),
-        "{address} isn't this computer's alone, and the protocol has no keys: whoever connects sees all that the record \
-         holds"
-    );
-    let failed = || format!("can't listen on {address}");
-    let listener = TcpListener::bind(address).with_context(failed)?;
-    let bound = listener.local_addr().with_context(failed)?;
-    output.line(
-        &format!("debug adapter listens on {bound}"),
-        &json!({ "event": "listening", "address": bound.to_string() }),
-    );
-    loop {
-        let (stream, _) = listener.accept().with_context(failed)?;
-        let mut input = BufReader::new(stream.try_clone()?);
-        // A failure with one client is no concern of the next one.
-        if let Err(error) = adapter::serve(&mut input, &mut BufWriter::new(stream), subject, open) {
-            output.failure(&error);
-        }
-    }
 }

@@ -10,6 +10,7 @@ use tenure_board_linux::{LinuxClock, UdpLink, Woken, wait_any};
 use tenure_hal::{Clock as _, Instant};
 use tenure_node::SleepPolicy;
 
+use crate::terminal::clock::parse_span_or_seconds;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 
@@ -21,11 +22,11 @@ const NAP: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub struct Sleeping {
     /// Turn the device off whenever nothing is due for so long; a timer or a datagram turns it on
-    /// again. What machines are doing is written to flash before and goes on after.
-    #[arg(long, value_name = "SECONDS", conflicts_with = "duty_cycle", value_parser = seconds)]
+    /// again. What machines are doing is written to flash before and goes on after. A number alone is seconds.
+    #[arg(long, value_name = "SPAN", conflicts_with = "duty_cycle", value_parser = seconds)]
     deep_sleep_after: Option<Duration>,
-    /// Let the device run and sleep by turns, as on a battery: 10/50 runs for ten seconds and sleeps
-    /// for fifty. Machines are told by calls of their `on_sleep` and `on_wake`.
+    /// Let the device run and sleep by turns, as on a battery: 10s/5m runs for ten seconds and sleeps
+    /// for five minutes; numbers alone are seconds. Machines are told by calls of their `on_sleep` and `on_wake`.
     #[arg(long, value_name = "RUN/SLEEP", value_parser = duty_cycle)]
     duty_cycle: Option<(Duration, Duration)>,
 }
@@ -42,15 +43,14 @@ impl Sleeping {
 }
 
 fn seconds(text: &str) -> anyhow::Result<Duration> {
-    let seconds: f64 = text.trim().parse().context("it is no number of seconds")?;
-    let span = Duration::try_from_secs_f64(seconds).context("it is no number of seconds")?;
+    let span = parse_span_or_seconds(text.trim()).map_err(anyhow::Error::msg)?;
     ensure!(span >= Duration::from_millis(1), "it is too short");
     Ok(span)
 }
 
 fn duty_cycle(text: &str) -> anyhow::Result<(Duration, Duration)> {
     let (run, sleep) =
-        text.split_once('/').context("write two numbers with a slash between them")?;
+        text.split_once('/').context("write two spans with a slash between them, as in 10s/5m")?;
     Ok((seconds(run)?, seconds(sleep)?))
 }
 

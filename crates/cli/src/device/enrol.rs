@@ -50,6 +50,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
     let enrol = Enrol { enrolment, signature };
     client.at(&route).enrol(enrol)?;
+    // It is told from now on what all devices are told.
+    client.note(&route)?;
     let checked = match place.key {
         Some(_) => "",
         None => {

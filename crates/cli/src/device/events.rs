@@ -6,7 +6,7 @@ use tenure_wire::control::{Client as _, EventsPage, EventsQuery, SubscriptionSta
 use crate::reach::client::{Client, Device};
 use crate::reach::pages::LISTED_MAX;
 use crate::reach::whom::Where;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, width_of};
 
 /// Show topics, who has subscribed to them, how long their queues are and what they dropped.
 ///
@@ -39,13 +39,15 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     if all.uncounted > 0 {
         output.line(&format!("{:<32} {:>10}", "(others)", all.uncounted), &Value::Null);
     }
+    let subscribers: Vec<String> = all.subscriptions.iter().map(subscriber).collect();
+    let width = width_of(subscribers.iter().map(String::as_str));
     let header = format!(
-        "\n{:<16} {:<24} {:<12} {:>7} {:>10} {:>10}  HANDLER",
+        "\n{:<width$} {:<24} {:<12} {:>7} {:>10} {:>10}  HANDLER",
         "SUBSCRIBER", "TOPICS", "POLICY", "QUEUE", "DELIVERED", "DROPPED"
     );
     output.line(&header, &Value::Null);
-    for one in &all.subscriptions {
-        output.line(&subscription_line(one), &Value::Null);
+    for (one, subscriber) in all.subscriptions.iter().zip(&subscribers) {
+        output.line(&subscription_line(one, subscriber, width), &Value::Null);
     }
     output.line(&format!("\n{} bytes are queued", all.bytes), &Value::Null);
     Ok(())
@@ -69,14 +71,14 @@ fn gather(client: &mut Client, device: &Device) -> anyhow::Result<EventsPage> {
     }
 }
 
-fn subscription_line(one: &SubscriptionState) -> String {
-    let subscriber = if one.is_peripheral {
-        format!("({})", one.subscriber)
-    } else {
-        one.subscriber.to_string()
-    };
+/// Who hears events: a machine, or between brackets a peripheral.
+fn subscriber(one: &SubscriptionState) -> String {
+    if one.is_peripheral { format!("({})", one.subscriber) } else { one.subscriber.to_string() }
+}
+
+fn subscription_line(one: &SubscriptionState, subscriber: &str, width: usize) -> String {
     format!(
-        "{subscriber:<16} {:<24} {:<12} {:>7} {:>10} {:>10}  {}",
+        "{subscriber:<width$} {:<24} {:<12} {:>7} {:>10} {:>10}  {}",
         one.topics.to_string(),
         one.policy,
         format!("{}/{}", one.queued, one.depth),

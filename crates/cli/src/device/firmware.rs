@@ -16,6 +16,7 @@ use crate::machine::install::{in_turn, progress};
 use crate::reach::client::{Client, Device, OwnerKeys};
 use crate::reach::whom::Where;
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// How long beyond its trial a device may take to be heard again.
 const STARTING: Duration = Duration::from_secs(30);
@@ -139,7 +140,7 @@ fn sign(arguments: &SignArguments, output: &Output) -> anyhow::Result<()> {
     let keys = OwnerKeys::of(&Home::from_environment()?)?;
     let file = release.to_file(&image, &keys.signing_key)?;
     let to = arguments.output.clone().unwrap_or_else(|| beside(path, number));
-    std::fs::write(&to, file).with_context(|| format!("can't write {}", to.display()))?;
+    whole_file::write(&to, file).with_context(|| format!("can't write {}", to.display()))?;
     let (board, signer) = (&release.board, keys.signing_key.verifying_key());
     output.line(
         &format!("signed firmware {number} for {board} as {signer}: {}", to.display()),

@@ -15,9 +15,9 @@ use tenure_wire::{Name, VerifyingKey};
 use crate::device::deep_sleep::Sleeping;
 use crate::home::Home;
 use crate::home::parse_owner;
-use crate::home::private_file;
 use crate::reach::client::OwnerKeys;
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 #[cfg(test)]
 mod tests;
@@ -87,7 +87,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         .with_context(|| arguments.firmware.display().to_string())?;
     let to = match (&arguments.output, &arguments.drive) {
         (Some(file), _) => {
-            private_file::replace(file, &flashed)?;
+            whole_file::write_private(file, &flashed)
+                .with_context(|| format!("can't write {}", file.display()))?;
             file.clone()
         }
         (None, drive) => {

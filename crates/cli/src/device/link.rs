@@ -103,7 +103,7 @@ impl Meshing {
         }
         if let Some(interface) = &self.interface {
             let reach = Reach::ByOne(MacAddress::BROADCAST);
-            return Ok(Some(carry(PacketLink::open(interface)?, reach)));
+            return Ok(Some(carry(PacketLink::open_or_await(interface)?, reach)));
         }
         if let Some(group) = &self.multicast {
             let group = address_of(group, MESH_PORT)?;
@@ -165,7 +165,7 @@ impl<L: Link + Described> Carries for Carrier<L> {
 /// How a link shows itself to the owner, and what to wait on.
 trait Described {
     fn described(&self) -> String;
-    /// None of a line that is unplugged.
+    /// None of a line or an interface that is unplugged.
     fn sockets(&self) -> Vec<&dyn AsFd>;
 }
 
@@ -181,11 +181,11 @@ impl Described for UdpLink {
 
 impl Described for PacketLink {
     fn described(&self) -> String {
-        self.address().to_string()
+        self.address().map_or_else(|| self.name().to_owned(), |address| address.to_string())
     }
 
     fn sockets(&self) -> Vec<&dyn AsFd> {
-        vec![self]
+        self.socket().into_iter().collect()
     }
 }
 

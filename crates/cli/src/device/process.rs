@@ -3,6 +3,8 @@
 mod bridging;
 mod coap;
 mod dates;
+mod hub_names;
+mod noted;
 mod outside;
 mod pages;
 mod predecessor;
@@ -11,16 +13,18 @@ mod servers;
 mod settings;
 mod visited;
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use tenure_board_linux::{
     Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog, wait_any,
 };
+use tenure_bridge::Published;
 use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
 use tenure_node::{
@@ -33,25 +37,26 @@ use tenure_wire::LogLevel;
 use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Label, Name, PublicKey, TopicPattern};
+use tenure_wire::printable::counted;
+use tenure_wire::{Address, Label, Name, TopicPattern};
 
 use crate::device::deep_sleep;
 use crate::device::link;
 use crate::home::known::Known;
-use crate::home::{Home, parse_owner};
+use crate::home::{Home, keep_memory_private, parse_owner};
+use crate::machine::inspect::ROOMY_BYTES;
 use crate::make::pack::STORE_BYTES;
 use crate::make::symbols::MachineSymbols;
 use crate::reach::client::OwnerKeys;
 use crate::reach::discovery::{self, Discovery};
-use crate::reach::network::{
-    DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, addresses_from, split_key,
-};
+use crate::reach::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, address_of};
 use crate::terminal::clock::parse_span;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use bridging::Bridging;
 use coap::DeviceCoap;
 use dates::SharedDate;
+use hub_names::{HubNames, NamedHub};
 use outside::{Outside, Ways};
 use pages::DevicePages;
 use reaching::Reaching;
@@ -65,14 +70,19 @@ const FLASH: &str = "flash.bin";
 const STORE_SECTORS: u32 = STORE_BYTES / SECTOR_BYTES;
 const CODE_SECTORS: u32 = 1024;
 const STAGING_SECTORS: u32 = 512;
+/// Where a device listens if nobody says.
+const LISTEN: &str = "127.0.0.1:7370";
 /// The trace that the watchdog leaves when it bites, and how long the loop may stand still.
 const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
-/// The most addresses of a hub: each is tried for four seconds while all are silent.
-const HUB_ADDRESSES_MAX: usize = 8;
+/// The most datagrams that are thrown away at once: more than a socket holds.
+const THROWN_AWAY_MAX: usize = 65_536;
 /// The longest that the loop sleeps: the watchdog is fed within its period, and a wait doesn't count the time in which the
 /// system is suspended, as the device's clock does.
 const NAP: Duration = Duration::from_secs(10);
+/// How much longer than it meant to wait, or worked, the loop may take to come round until it is known that the process
+/// stood still. Callers whom a datagram that came meanwhile matters to send it again.
+const STOOD_STILL: Duration = Duration::from_secs(5);
 /// The same while others may announce themselves, which wakes nobody.
 const NAP_IN_DISCOVERY: Duration = Duration::from_secs(2);
 
@@ -87,9 +97,9 @@ pub struct Arguments {
     /// The folder that holds the device; made if it isn't there.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Where to listen.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
-    listen: String,
+    /// Where to listen; by default as the last time, at first 127.0.0.1:7370.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
     /// Serve the pages of the device's machines to browsers there, as in --pages 0.0.0.0:8080; see `tenure pages`.
     #[arg(long, value_name = "ADDR")]
     pages: Option<SocketAddr>,
@@ -171,6 +181,10 @@ pub struct Arguments {
     /// time, and at first unless it listens for this computer alone.
     #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
     discover: Option<bool>,
+    /// Compile machines that ask for native speed, or no more: the vm runs them then; by default as the last time, at first
+    /// so. The compiler's time and memory are billed to nobody.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    native_speed: Option<bool>,
     /// Print of what machines log only lines that are at least so grave: fault, error, warning, info or debug. The
     /// device keeps all for `tenure log`.
     #[arg(long, value_name = "LEVEL", default_value_t = LogLevel::Debug)]
@@ -201,16 +215,19 @@ impl From<Survives> for Durability {
 /// The folder isn't a device's, the address is taken, or the flash fails.
 pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
+    keep_memory_private();
     let home = Home::from_environment()?;
     let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
-    let listen = address_of(&arguments.listen, DEVICE_PORT)?;
-    let (hub, hub_also_at) = hub_of(&arguments.hub, listen)?;
+    let listen = address_of(settings.listen.as_deref().unwrap_or(LISTEN), DEVICE_PORT)?;
+    let named_hub = NamedHub::of(&arguments.hub, listen)?;
     let bridge = arguments.bridge.as_deref();
     let bridge = bridge.map(|path| bridging::load(path, &settings.name)).transpose()?;
     let bridged = bridge.as_ref().map(|bridge| bridge.rules.patterns()).unwrap_or_default();
     let bridged = coap::heard(&bridged, &arguments.coap_events)?;
     let coap = arguments.coap.as_deref();
     let coap = coap.map(|text| address_of(text, tenure_coap::PORT)).transpose()?;
+    let hub_names = HubNames::start(named_hub, output)?;
+    let (hub, hub_also_at) = hub_names.found();
     let mut start =
         Start { settings, sleep: arguments.sleep, hub, hub_also_at, bite: None, bridged };
     start.config(registry)?;
@@ -234,8 +251,18 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let tape =
         arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
     let Start { settings, .. } = start;
-    let link = free.map_or_else(|| UdpLink::bind(listen), Ok)?;
-    let started = Running::start(config.clone(), parts, link, &home, &arguments.data, tape);
+    // A device that was here before runs its machines also while its network isn't up yet.
+    let (link, is_there) =
+        free.map_or_else(|| UdpLink::bind_or_await(listen), |link| Ok((link, true)))?;
+    if !is_there {
+        output.line(
+            &format!("no network interface has the address {} yet; the device runs, and listens there once one has", listen.ip()),
+            &json!({ "event": "address-missing", "address": listen.to_string() }),
+        );
+    }
+    let native_speed = settings.native_speed.unwrap_or(true);
+    let data = &arguments.data;
+    let started = Running::start(config.clone(), parts, link, &home, data, tape, native_speed);
     let mut device = started.map_err(|error| {
         let path = arguments.data.join(FLASH);
         match error.downcast_ref() {
@@ -246,11 +273,13 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
             _ => error.context(path.display().to_string()),
         }
     })?;
+    noted::note(&mut device, &home);
     if let Some(mut link) = settings.mesh.open()? {
         link.use_thread(settings.mesh_own_thread);
         device.enter_mesh(link, &home, output)?;
     }
     device.judge_by(date.clone());
+    device.hub_names = Some(hub_names);
     device.reaching = Some(reaching);
     let start = |bridge| Bridging::start(bridge, date.dates(), &arguments.data);
     device.bridging = bridge.map(start).transpose()?;
@@ -285,38 +314,11 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     Ok(())
 }
 
-/// A hub's first address, and its key if that is pinned.
-type NamedHub = (Address, Option<PublicKey>);
-
-/// The hub that is at these addresses, for a device that listens at `listen`: its first address with its key, and further
-/// ones.
-fn hub_of(
-    texts: &[String],
-    listen: SocketAddr,
-) -> anyhow::Result<(Option<NamedHub>, Vec<Address>)> {
-    let (mut addresses, mut pinned) = (Vec::new(), None);
-    for text in texts {
-        let (address, key) = split_key(text)?;
-        let also = pinned.or(key);
-        if key.is_some() && key != also {
-            bail!("--hub names two keys; a hub that runs in several places has one");
-        }
-        pinned = also;
-        addresses.extend(addresses_from(listen, address, HUB_PORT)?.into_iter().map(Address::from));
-    }
-    if addresses.len() > HUB_ADDRESSES_MAX {
-        bail!("a device knows {HUB_ADDRESSES_MAX} addresses of its hub at most");
-    }
-    let mut addresses = addresses.into_iter();
-    let hub = addresses.next().map(|first| (first, pinned));
-    Ok((hub, addresses.collect()))
-}
-
 /// The kernel's limits on a computer with room to spare.
 pub fn roomy_kernel() -> tenure_kernel::Config {
     tenure_kernel::Config {
         machines_max: 32,
-        memory_bytes_max: 64 * 1024 * 1024,
+        memory_bytes_max: ROOMY_BYTES,
         parameter_bytes_max: 8 * 1024 * 1024,
         slice_fuel: 200_000,
         fuel_per_second: 300_000_000,
@@ -338,6 +340,8 @@ pub struct Running {
     datagram: Vec<u8>,
     mesh: Option<link::MeshLink>,
     discovery: Option<Discovery>,
+    /// The look-ups of its hub's names, if it has a hub.
+    hub_names: Option<HubNames>,
     /// The way to servers outside, if machines have one.
     reaching: Option<Reaching>,
     /// The way to a broker, if topics are bridged.
@@ -350,16 +354,36 @@ pub struct Running {
     date: SharedDate,
     /// Where the device keeps its files.
     folder: PathBuf,
+    /// Whether it compiles machines that ask for it.
+    native_speed: bool,
+    /// By when the loop means to come round, and what the process had worked when it said so.
+    pace: Cell<Pace>,
     /// The first machine that has failed, and the first that has logged an error.
     failed: Option<Name>,
     complained: Option<Name>,
 }
 
+/// By when the loop means to come round again, and for how long the processor had worked for it when it said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pace {
+    due: Instant,
+    worked: Duration,
+}
+
+impl Pace {
+    /// Whether whoever comes round now, having worked that long in all, stood still since.
+    fn stood_still(self, now: Instant, worked: Duration) -> bool {
+        // The first turn was due at no time.
+        self != Self::default()
+            && now.since(self.due) > STOOD_STILL + worked.saturating_sub(self.worked)
+    }
+}
+
 /// Lends a node the compiler for machines that ask for native speed. A run that is recorded is one of the interpreter.
 #[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
-fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path) {
+fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path, native_speed: bool) {
     #[cfg(feature = "native-speed")]
-    if node.tape().is_none() {
+    if native_speed && node.tape().is_none() {
         let engine = tenure_board_linux::NativeSpeed::new(Some(folder));
         node.lend().use_engine(Box::new(engine));
     }
@@ -367,7 +391,7 @@ fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path) {
 
 impl Running {
     /// Boots a node that keeps its files in `folder`, and enrols it if the owner's key is in `home` and
-    /// it isn't yet. Its run is recorded if there is a `tape`.
+    /// it isn't yet. Its run is recorded if there is a `tape`; it compiles machines that ask for `native_speed` if that is so.
     ///
     /// # Errors
     /// The node's.
@@ -378,6 +402,7 @@ impl Running {
         home: &Home,
         folder: &Path,
         tape: Option<Tape>,
+        native_speed: bool,
     ) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let mut moment =
@@ -390,14 +415,16 @@ impl Running {
                 enrol(&mut node, &mut moment, &keys, home, name)?;
             }
         }
-        lend_engine(&mut node, folder);
+        lend_engine(&mut node, folder, native_speed);
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
-        let (mesh, discovery, reaching, bridging) = (None, None, None, None);
+        let (mesh, discovery, hub_names) = (None, None, None);
+        let (reaching, bridging) = (None, None);
         let (pages, coap) = (None, None);
         let (outside, date) = (Outside::default(), SharedDate::default());
         let (failed, complained) = (None, None);
+        let pace = Cell::default();
         Ok(Self {
             node,
             link,
@@ -408,6 +435,7 @@ impl Running {
             datagram,
             mesh,
             discovery,
+            hub_names,
             reaching,
             bridging,
             pages,
@@ -415,6 +443,8 @@ impl Running {
             outside,
             date,
             folder,
+            native_speed,
+            pace,
             failed,
             complained,
         })
@@ -528,6 +558,7 @@ impl Running {
             datagram,
             mesh,
             mut discovery,
+            hub_names,
             reaching,
             bridging,
             pages,
@@ -535,6 +566,8 @@ impl Running {
             outside: _,
             date,
             folder,
+            native_speed,
+            pace: _,
             failed,
             complained,
         } = self;
@@ -545,7 +578,7 @@ impl Running {
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
-        lend_engine(&mut node, &folder);
+        lend_engine(&mut node, &folder, native_speed);
         deep_sleep::announce_wake(node.node().slept(), output);
         let mesh = mesh.map(link::MeshLink::awake);
         if let Some(discovery) = &mut discovery {
@@ -561,6 +594,7 @@ impl Running {
             datagram,
             mesh,
             discovery,
+            hub_names,
             reaching,
             bridging,
             pages,
@@ -569,10 +603,15 @@ impl Running {
             outside: Outside::default(),
             date,
             folder,
+            native_speed,
+            pace: Cell::default(),
             failed,
             complained,
         };
         awake.attach_again(peripherals)?;
+        if let Some(found) = awake.hub_names.as_ref().and_then(HubNames::told) {
+            awake.with_moment(|node, moment| node.take(moment, found));
+        }
         Ok(awake)
     }
 
@@ -643,6 +682,11 @@ impl Running {
     /// # Errors
     /// The link is broken.
     pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
+        let (now, worked) = (self.clock.now(), tenure_board_linux::worked());
+        if self.pace.get().stood_still(now, worked) {
+            self.throw_away(output)?;
+        }
+        self.pace.set(Pace { due: now, worked });
         // First, as the owner may ask for it after a long wait.
         self.tell_outside();
         for _ in 0..DATAGRAMS_PER_TURN {
@@ -669,6 +713,11 @@ impl Running {
         self.date.note(self.node.node(), &moment);
         while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
             self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
+        }
+        let (now, is_listed) = (self.clock.now(), self.node.node().is_listed());
+        let found = self.hub_names.as_mut().and_then(|names| names.turn(now, is_listed, output));
+        if let Some(found) = found {
+            self.with_moment(|node, moment| node.take(moment, found));
         }
         let mut wake = self.with_moment(|node, moment| node.poll(moment));
         // Before it is answered that a machine was installed: who is told so may visit it at once.
@@ -708,6 +757,20 @@ impl Running {
         Ok(wake)
     }
 
+    /// Throws away what lies in the socket of a device that stood still: calls in there whose callers were told long ago that
+    /// nobody can be reached. What still counts is sent again.
+    fn throw_away(&mut self, output: &Output) -> anyhow::Result<()> {
+        let mut thrown = 0_usize;
+        while thrown < THROWN_AWAY_MAX && self.link.receive(&mut self.datagram)?.is_some() {
+            thrown += 1;
+        }
+        output.line(
+            &format!("the device stood still for a while; {thrown} datagrams that came meanwhile are thrown away"),
+            &json!({ "event": "stood-still", "datagrams": thrown }),
+        );
+        Ok(())
+    }
+
     /// Tells the node the state of its ways outside.
     fn tell_outside(&mut self) {
         let mut moment = Moment {
@@ -725,12 +788,12 @@ impl Running {
         if self.coap.is_none() && self.bridging.is_none() {
             return;
         }
-        while let Some((topic, payload)) = self.node.event() {
+        while let Some((topic, payload, publisher)) = self.node.event() {
             if let Some(coap) = &self.coap {
                 coap.event(&topic, &payload);
             }
             if let Some(bridging) = &self.bridging {
-                bridging.publish(topic, payload);
+                bridging.publish(Published { topic, payload, publisher });
             }
         }
     }
@@ -757,7 +820,9 @@ impl Running {
             Wake::At(at) => at.since(self.clock.now()).min(longest),
             Wake::Never => longest,
         };
+        self.pace.set(Pace { due: self.clock.now() + span, worked: tenure_board_linux::worked() });
         let mut sockets: Vec<&dyn AsFd> = vec![stop, &self.link];
+        sockets.extend(self.hub_names.as_ref().map(|names| names as &dyn AsFd));
         sockets.extend(self.reaching.as_ref().map(|reaching| reaching as &dyn AsFd));
         sockets.extend(self.bridging.as_ref().map(|bridging| bridging as &dyn AsFd));
         match &self.mesh {
@@ -801,6 +866,7 @@ impl Running {
             "values": report.keys,
             "damaged_records": report.damaged_records,
             "damaged_headers": report.damaged_headers,
+            "changes_lost": report.changes_lost,
             "batch_broken_off": report.batch_broken_off,
         });
         let damaged = report.damaged_records + report.damaged_headers;
@@ -808,10 +874,19 @@ impl Running {
             let values = report.keys;
             output.line(
                 &format!(
-                    "flash: {values} values are intact; {damaged} damaged places were passed over \
-                     (a write that was broken off before it was acknowledged, or rotten bits)"
+                    "flash: {} intact; passed over {} (a write that was broken off before it was acknowledged, or \
+                     rotten bits)",
+                    counted(values, "value"),
+                    counted(damaged, "damaged place")
                 ),
                 &object,
+            );
+        }
+        if report.changes_lost > 0 && !output.is_json() {
+            let lost = report.changes_lost;
+            output.line(
+                &format!("flash: acknowledged changes that can't be read any more: {lost}"),
+                &serde_json::Value::Null,
             );
         }
     }

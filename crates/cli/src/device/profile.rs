@@ -25,6 +25,7 @@ use crate::device::source::Source;
 use crate::machine::journal;
 use crate::make::symbols::Symbols;
 use crate::terminal::output::Output;
+use crate::whole_file;
 use flame::Flame;
 use spent::{Ledger, Line, MachineSpent, Share};
 
@@ -149,7 +150,7 @@ fn name_all(machines: &mut [MachineSpent], packages: &[PathBuf]) -> anyhow::Resu
     name_by(packages, &mut |path, package, digest| {
         let mut is_used = false;
         for machine in machines.iter_mut().filter(|machine| machine.package == *digest) {
-            machine.symbols = Some(Symbols::beside(path, package)?);
+            machine.symbols = Some(Symbols::beside_or_told(path, package)?);
             is_used = true;
         }
         Ok(is_used)
@@ -206,16 +207,7 @@ fn draw(machines: &[MachineSpent], path: &Path, output: &Output) -> anyhow::Resu
         }
     }
     let shown = path.display().to_string();
-    // A reader of the file never sees half a picture.
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let written = std::fs::write(&part, flame.to_svg());
-    let written = written.and_then(|()| std::fs::rename(&part, path));
-    if written.is_err() {
-        // There may be none.
-        let _ = std::fs::remove_file(&part);
-    }
-    written.with_context(|| format!("can't write {shown}"))?;
+    whole_file::write(path, flame.to_svg()).with_context(|| format!("can't write {shown}"))?;
     output.line(&format!("drawn to {shown}"), &json!({ "event": "drawn", "file": shown }));
     Ok(())
 }

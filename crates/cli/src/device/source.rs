@@ -9,6 +9,7 @@ use tenure_wire::Target;
 use crate::home::private_file;
 use crate::machine::journal;
 use crate::reach::whom::TenantWhere;
+use crate::whole_file;
 
 /// A record or journal, on this computer for as long as this lives.
 pub(super) struct Source {
@@ -29,7 +30,7 @@ impl Source {
                 let place = TenantWhere::of(device.as_str());
                 let (_, bytes) = journal::fetched(&machine, &place)
                     .with_context(|| format!("the journal of {machine} on {device}"))?;
-                let folder = tempfile::tempdir().context("no folder for a journal")?;
+                let folder = whole_file::private_folder().context("no folder for a journal")?;
                 let path = folder.path().join(name);
                 private_file::replace(&path, &bytes)?;
                 Ok(Self { path, _fetched: Some(folder) })

@@ -3,7 +3,8 @@
 mod outside;
 
 use serde_json::json;
-use tenure_wire::control::{Client as _, FlashWear, RoomStatus};
+use tenure_wire::control::{Client as _, DeviceStatus, FlashWear, RoomStatus};
+use tenure_wire::printable::span;
 
 use crate::reach::client::Client;
 use crate::reach::whom::{Where, machines};
@@ -45,13 +46,14 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     let mut lines = vec![
         format!("device    {}, at {}, key {}", status.name, device.route.address, device.route.key),
         format!("software  {}", status.version),
-        format!("up        {}, boot {}", humantime::format_duration(uptime), status.boots),
+        format!("up        {}, boot {}", span(uptime), status.boots),
         outside::time_line(status.unix_s, outside.date),
         format!("hub       {}", hub.unwrap_or_else(|| "none".into())),
-        format!("machines  {}, scheduled {}", status.machines, status.policy),
+        machines_line(status),
     ];
     lines.extend(room_lines(room, status.code_bytes_free, (promised, stored, stored_max)));
     lines.extend(status.wear.map(|wear| wear_line(&wear, status.uptime_ms)));
+    lines.extend(damage_lines(status));
     lines.extend(outside::lines(&outside, asked));
     if let Some(heap) = status.heap {
         lines.push(format!(
@@ -69,6 +71,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         "unix_s": status.unix_s,
         "hub": status.hub.as_ref().map(|(address, answers)| json!({ "address": address.to_string(), "answers": answers })),
         "machines": status.machines,
+        "machines_max": (status.machines_max > 0).then_some(status.machines_max),
         "policy": status.policy,
         "memory_bytes_promised": promised,
         "stored_bytes": stored,
@@ -90,10 +93,21 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
             "worn_share": wear.rated_per_sector.map(|rated| erases_per_sector(&wear) / f64::from(rated)),
             "years_left": years_left(&wear, status.uptime_ms),
         })),
+        "changes_lost": status.changes_lost,
+        "machines_unreadable": status.machines_unreadable,
         "outside": outside::object(&outside, asked),
     });
     output.line(&lines.join("\n"), &object);
     Ok(())
+}
+
+/// The row on machines: how many there are, how many it takes, and how their turns are planned.
+fn machines_line(status: &DeviceStatus) -> String {
+    let of = match status.machines_max {
+        0 => String::new(),
+        most => format!(" of {most}"),
+    };
+    format!("machines  {}{of}, scheduled {}", status.machines, status.policy)
 }
 
 /// The rows on room: of memory, store and code flash, what is used and what is left.
@@ -131,6 +145,25 @@ fn room_lines(
             room.code_bytes_max
         ),
     ]
+}
+
+/// What damaged flash has cost, if it has.
+fn damage_lines(status: &DeviceStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if status.changes_lost > 0 {
+        lines.push(format!(
+            "damage    acknowledged changes that can't be read any more: {}; such a value is an error (`tenure tree` shows \
+             it), or the one before, unless it was set again since",
+            status.changes_lost
+        ));
+    }
+    if status.machines_unreadable > 0 {
+        let unreadable = status.machines_unreadable;
+        lines.push(format!(
+            "damage    machines whose record can't be read: {unreadable}; see `tenure list`"
+        ));
+    }
+    lines
 }
 
 /// The shortest uptime after which the rate of erases says something.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 use tenure_wire::control::{Client as _, DeviceStatus, MachineStatus};
+use tenure_wire::printable::span;
 
 use crate::machine::list::serves;
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machines};
-use crate::terminal::output::{Output, has_reader};
+use crate::terminal::clock::parse_span_or_seconds;
+use crate::terminal::output::{Output, has_reader, width_of};
 use crate::terminal::stop::Stop;
 
 /// The longest that Ctrl-C waits.
@@ -29,9 +30,9 @@ pub struct Arguments {
     /// Measure once, and end.
     #[arg(long)]
     once: bool,
-    /// How long to measure, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
-    every: f64,
+    /// How long to measure, as in 500ms or 2s; a number alone is seconds.
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = parse_span_or_seconds)]
+    every: Duration,
     #[command(flatten)]
     place: Where,
 }
@@ -41,9 +42,7 @@ pub struct Arguments {
 /// # Errors
 /// The device can't be reached, or isn't this user's.
 pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
-    let every = Duration::try_from_secs_f64(arguments.every)
-        .context("--every takes a number of seconds, as in --every 2.5")?
-        .max(EVERY_MIN);
+    let every = arguments.every.max(EVERY_MIN);
     let stop = client.stop()?;
     let device = arguments.place.connect(client)?;
     let mut before = Sample::take(client, &device)?;
@@ -134,19 +133,20 @@ fn text(now: &Sample, rows: &[Row<'_>]) -> String {
         Some((address, true)) => format!("hub {address}"),
         Some((address, false)) => format!("hub {address} is silent"),
     };
-    let up = humantime::format_duration(Duration::from_secs(now.status.uptime_ms / 1000));
+    let up = span(Duration::from_secs(now.status.uptime_ms / 1000));
     let mut text = format!("{name}, up {up}, {policy}, {hub}");
     if let Some(heap) = now.status.heap {
         text += &format!(", heap {} of {} bytes", heap.used_bytes, heap.total_bytes);
     }
+    let width = width_of(rows.iter().map(|row| row.machine.name.as_str()));
     text += &format!(
-        "\n{:<16} {:<9} {:>12} {:>8} {:>19} {:>7} {:>10}",
+        "\n{:<width$} {:<9} {:>12} {:>8} {:>19} {:>7} {:>10}",
         "machine", "state", "fuel/s", "tasks/s", "memory", "queue", "waited ms"
     );
     for Row { machine, fuel_per_second, tasks_per_second } in rows {
         let serves = serves(machine).map_or(String::new(), |serves| format!("  {serves}"));
         text += &format!(
-            "\n{:<16} {:<9} {fuel_per_second:>12} {tasks_per_second:>8.1} {:>19} {:>7} {:>10.1}{serves}",
+            "\n{:<width$} {:<9} {fuel_per_second:>12} {tasks_per_second:>8.1} {:>19} {:>7} {:>10.1}{serves}",
             machine.name.as_str(),
             machine.state,
             format!("{}/{}", machine.memory_bytes, machine.budget.memory_bytes),

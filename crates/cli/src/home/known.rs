@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
-use tenure_wire::directory::DeviceRecord;
+use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
@@ -52,8 +52,11 @@ struct KnownDevice {
     key: String,
     /// The number of the enrolment that says so.
     enrolment: u64,
-    /// Where it was last found.
+    /// Where it was last found; nothing if members of its mesh alone hear it.
     address: String,
+    /// The member by way of which it was last reached, if that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    via: Option<String>,
     /// The key that signs its records, since when that is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signing_key: Option<String>,
@@ -111,7 +114,8 @@ impl Known {
     /// # Errors
     /// The file says something that is no key or no address.
     pub fn device(&self, name: &Name) -> anyhow::Result<Option<(PublicKey, std::net::SocketAddr)>> {
-        let Some(known) = self.kept.devices.get(name.as_str()) else { return Ok(None) };
+        let known = self.kept.devices.get(name.as_str()).filter(|known| known.via.is_none());
+        let Some(known) = known else { return Ok(None) };
         let place = || format!("{}: devices.{name}", self.path.display());
         let key = known.key.parse().with_context(place)?;
         Ok(Some((key, known.address.parse().with_context(place)?)))
@@ -134,7 +138,16 @@ impl Known {
         self.kept.devices.get(name.as_str()).map_or(0, |known| known.enrolment)
     }
 
-    /// The names of all devices that were ever met.
+    /// The names of all devices that were ever met, each with its key, its address, and the member by way of which it was
+    /// reached; one of both is empty.
+    pub fn devices_and_members(&self) -> impl Iterator<Item = [&str; 4]> {
+        self.kept.devices.iter().map(|(name, known)| {
+            let KnownDevice { key, address, via, .. } = known;
+            [name, key, address, via.as_deref().unwrap_or_default()]
+        })
+    }
+
+    /// The names of all devices that were ever met, with their keys and addresses.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let entries = self.kept.devices.iter();
         entries.map(|(name, known)| (name.as_str(), known.key.as_str(), known.address.as_str()))
@@ -146,21 +159,49 @@ impl Known {
     /// # Errors
     /// A newer enrolment gave that name to another device.
     pub fn check_device(&self, record: &DeviceRecord) -> anyhow::Result<()> {
-        self.kept.check_device(record)
+        self.kept.check(&record.enrolment, &record.device_machine)
     }
 
-    /// Remembers a device that proved itself at `address`.
+    /// Whether a device of this name was ever met.
+    pub fn has_met(&self, name: &Name) -> bool {
+        self.kept.devices.contains_key(name.as_str())
+    }
+
+    /// Remembers a device that proved itself at `address`, or in its mesh by way of the member `via`.
     ///
     /// # Errors
     /// As [`Self::check_device`], or the file can't be written.
-    pub fn met_device(&mut self, record: &DeviceRecord, address: &Address) -> anyhow::Result<()> {
-        let Address::Udp(address) = *address else { return self.check_device(record) };
+    pub fn met_device(
+        &mut self,
+        record: &DeviceRecord,
+        address: &Address,
+        via: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let place = match (address, via) {
+            (Address::Udp(address), _) => MetAt::Here(*address),
+            (_, Some(member)) => MetAt::Beyond(member),
+            (_, None) => return self.check_device(record),
+        };
         let mut met = self.kept.clone();
-        met.meet_device(record, address)?;
+        let (enrolment, machine) = (&record.enrolment, &record.device_machine);
+        met.meet_device(enrolment, machine, place)?;
         if met == self.kept {
             return Ok(());
         }
-        self.change(|kept| kept.meet_device(record, address))
+        self.change(|kept| kept.meet_device(enrolment, machine, place))
+    }
+
+    /// Remembers a device that this user has just enrolled by way of `member`, by the key of its own machine.
+    ///
+    /// # Errors
+    /// As [`Self::check_device`], or the file can't be written.
+    pub fn enrolled_through(
+        &mut self,
+        enrolment: &Enrolment,
+        machine: &PublicKey,
+        member: &str,
+    ) -> anyhow::Result<()> {
+        self.change(|kept| kept.meet_device(enrolment, machine, MetAt::Beyond(member)))
     }
 
     /// Forgets a device.
@@ -211,11 +252,20 @@ impl Known {
     }
 }
 
+/// Where a device proved itself.
+#[derive(Clone, Copy, Debug)]
+enum MetAt<'a> {
+    /// At an address.
+    Here(std::net::SocketAddr),
+    /// In its mesh, by way of this member.
+    Beyond(&'a str),
+}
+
 impl Kept {
-    fn check_device(&self, record: &DeviceRecord) -> anyhow::Result<()> {
-        let name = &record.enrolment.device;
+    fn check(&self, enrolment: &Enrolment, machine: &PublicKey) -> anyhow::Result<()> {
+        let name = &enrolment.device;
         let Some(known) = self.devices.get(name.as_str()) else { return Ok(()) };
-        let (key, number) = (record.device_machine.to_string(), record.enrolment.number);
+        let (key, number) = (machine.to_string(), enrolment.number);
         if number <= known.enrolment && known.key != key {
             bail!(
                 "the record of {name} is out of date: its key {key} was replaced by {} when {name} was \
@@ -226,20 +276,32 @@ impl Kept {
         Ok(())
     }
 
-    /// Puts a device that proved itself at `address` in its place.
+    /// Puts a device that proved itself in its place. One that was met at an address keeps that when it is reached by way of a
+    /// member.
     fn meet_device(
         &mut self,
-        record: &DeviceRecord,
-        address: std::net::SocketAddr,
+        enrolment: &Enrolment,
+        machine: &PublicKey,
+        place: MetAt<'_>,
     ) -> anyhow::Result<()> {
-        self.check_device(record)?;
-        let name = record.enrolment.device.to_string();
-        let known = self.devices.get(&name).map_or(0, |known| known.enrolment);
+        self.check(enrolment, machine)?;
+        let (name, key) = (enrolment.device.to_string(), machine.to_string());
+        let before = self.devices.get(&name);
+        let known = before.map_or(0, |known| known.enrolment);
+        let (address, via) = match place {
+            MetAt::Here(address) => (address.to_string(), None),
+            MetAt::Beyond(member) => before
+                .filter(|known| known.key == key && known.via.is_none())
+                .map_or((String::new(), Some(member.to_string())), |known| {
+                    (known.address.clone(), None)
+                }),
+        };
         let met = KnownDevice {
-            key: record.device_machine.to_string(),
-            enrolment: record.enrolment.number.max(known),
-            address: address.to_string(),
-            signing_key: Some(record.enrolment.device_key.to_string()),
+            key,
+            enrolment: enrolment.number.max(known),
+            address,
+            via,
+            signing_key: Some(enrolment.device_key.to_string()),
         };
         self.devices.insert(name, met);
         Ok(())

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use zeroize::Zeroizing;
+
+/// The longest file that holds nothing but a secret, in bytes.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 /// Writes `bytes` to `path`, readable by this user alone. What was there before is replaced as a whole
 /// once all is on disk: a full disk, or an end in between, leaves it as it was. A pipe or a device is
@@ -30,6 +34,33 @@ pub fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     // A draft has mode 0600, which the file keeps.
     draft.persist(path).map_err(|error| error.error).with_context(failed)?;
     sync_folder_of(path).with_context(failed)
+}
+
+/// Whether others than its user may read or change an open file.
+///
+/// # Errors
+/// The file system refuses.
+pub fn is_exposed(file: &fs::File) -> std::io::Result<bool> {
+    Ok(file.metadata()?.mode() & 0o077 != 0)
+}
+
+/// Reads a file that holds a secret, unless others may read it, too.
+///
+/// # Errors
+/// There is none, others may read it, or the file system refuses.
+pub fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let failed = || format!("can't read {}", path.display());
+    let mut file = fs::File::open(path).with_context(failed)?;
+    ensure!(!is_exposed(&file).with_context(failed)?, "{}", exposed(path));
+    let mut bytes = Zeroizing::new(Vec::new());
+    Read::by_ref(&mut file).take(SECRET_BYTES_MAX).read_to_end(&mut bytes).with_context(failed)?;
+    Ok(bytes)
+}
+
+/// What is said of a file with a secret that others may read.
+pub fn exposed(path: &Path) -> String {
+    let path = path.display();
+    format!("others may read {path}, which holds a secret; let its user alone: chmod 600 {path}")
 }
 
 /// Adds a line to `path`, readable by this user alone, in one write. The line has no end of its own inside.

@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_package::Package;
 use tenure_wire::control::{Client as _, MachineStatus, Remove};
+use tenure_wire::printable::counted;
 use tenure_wire::{Capabilities, Name, Share, Term, Version};
 
 use crate::home::Home;
@@ -21,6 +22,7 @@ use crate::machine::grant::{Grant, decide, describe};
 use crate::machine::install::{Terms, held, install};
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machines};
+use crate::terminal::confirm::confirm;
 use crate::terminal::output::Output;
 use file::{Fleet, Listed, Wish};
 
@@ -39,8 +41,9 @@ enum Command {
     Plan(FileArguments),
     /// Show what changes, and change it.
     ///
-    /// A device that can't be reached stays as it is; the same command again brings it there.
-    Apply(FileArguments),
+    /// A device that can't be reached stays as it is; the same command again brings it there. Before machines are removed
+    /// you are asked.
+    Apply(ApplyArguments),
     Drift(drift::Arguments),
 }
 
@@ -52,6 +55,15 @@ struct FileArguments {
     /// The hub: HOST:PORT, or HOST:PORT#KEY; by default that of `tenure use`.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct ApplyArguments {
+    #[command(flatten)]
+    file: FileArguments,
+    /// Don't ask before machines are removed.
+    #[arg(long)]
+    yes: bool,
 }
 
 /// A change of one machine on one device.
@@ -82,8 +94,8 @@ enum Action {
 /// The file makes no sense, the hub can't be reached, or a device isn't as the file says in the end.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     match &arguments.command {
-        Command::Plan(file) => bring(file, false, output),
-        Command::Apply(file) => bring(file, true, output),
+        Command::Plan(file) => bring(file, None, output),
+        Command::Apply(ApplyArguments { file, yes }) => bring(file, Some(*yes), output),
         Command::Drift(arguments) => drift::run(arguments, output),
     }
 }
@@ -112,37 +124,54 @@ impl FileArguments {
     }
 }
 
-/// Shows what a file changes, and changes it if it `applies`.
-fn bring(file: &FileArguments, applies: bool, output: &Output) -> anyhow::Result<()> {
+/// Shows what a file changes, and changes it if `applies` says so; that says, too, whether machines are removed without a
+/// question.
+fn bring(file: &FileArguments, applies: Option<bool>, output: &Output) -> anyhow::Result<()> {
     let Opened { mut client, fleet, .. } = file.open()?;
-    let (mut changed, mut failed) = (0_usize, Vec::new());
+    let (mut planned, mut failed) = (Vec::new(), Vec::new());
     for (name, wishes) in &fleet.wishes {
-        let done = file.place_of(name).connect(&mut client).and_then(|device| {
+        let due = file.place_of(name).connect(&mut client).and_then(|device| {
             let there = machines(&mut client, &device)?;
-            let mut machine_count = 0;
-            for change in changes(&mut client, (&device, &there), wishes, &fleet)? {
-                show(output, name, &change);
-                if applies {
-                    apply(&mut client, &device, &change, &fleet)
-                        .with_context(|| change.machine.to_string())?;
-                }
-                machine_count += 1;
-            }
-            Ok(machine_count)
+            let changes = changes(&mut client, (&device, &there), wishes, &fleet)?;
+            changes.iter().for_each(|change| show(output, name, change));
+            Ok((device, changes))
         });
-        match done {
-            Ok(machine_count) => changed += machine_count,
-            Err(error) => {
-                let line = format!("! {name}: {error:#}");
-                output.line(
-                    &line,
-                    &json!({ "device": name.as_str(), "error": format!("{error:#}") }),
-                );
-                failed.push(name.to_string());
+        match due {
+            Ok((device, changes)) => planned.push((name, device, changes)),
+            Err(error) => failed.push(complain(output, name, &error)),
+        }
+    }
+
+    let all = || planned.iter().flat_map(|(.., changes)| changes);
+    let mut changed = all().count();
+    if let Some(yes) = applies {
+        match all().filter(|change| matches!(change.action, Action::Remove)).count() {
+            0 => {}
+            1 => confirm("remove the machine that is marked with a minus?", yes)?,
+            count => {
+                confirm(&format!("remove the {count} machines that are marked with a minus?"), yes)?
+            }
+        }
+        changed = 0;
+        for (name, device, changes) in &planned {
+            let made = changes.iter().try_for_each(|change| {
+                apply(&mut client, device, change, &fleet)
+                    .with_context(|| change.machine.to_string())
+                    .inspect(|()| changed += 1)
+            });
+            if let Err(error) = made {
+                failed.push(complain(output, name, &error));
             }
         }
     }
-    conclude(output, (fleet.wishes.len(), changed, applies), &failed)
+    conclude(output, (fleet.wishes.len(), changed, applies.is_some()), &failed)
+}
+
+/// Says why a device isn't brought to what the file says, and returns its name.
+fn complain(output: &Output, name: &Name, error: &anyhow::Error) -> String {
+    let line = format!("! {name}: {error:#}");
+    output.line(&line, &json!({ "device": name.as_str(), "error": format!("{error:#}") }));
+    name.to_string()
 }
 
 /// Says how it went in all.
@@ -151,12 +180,12 @@ fn conclude(
     (devices, changed, applies): (usize, usize, bool),
     failed: &[String],
 ) -> anyhow::Result<()> {
+    let (all, changes) = (counted(devices, "device"), counted(changed, "change"));
     let text = match (changed, applies) {
-        (0, _) => format!("{devices} devices, nothing to change"),
-        (_, true) => format!("{devices} devices, {changed} changes made"),
-        (_, false) => {
-            format!("{devices} devices, {changed} changes; `tenure fleet apply` makes them")
-        }
+        (0, _) => format!("{all}, nothing to change"),
+        (_, true) => format!("{all}, {changes} made"),
+        (1, false) => format!("{all}, {changes}; `tenure fleet apply` makes it"),
+        (_, false) => format!("{all}, {changes}; `tenure fleet apply` makes them"),
     };
     output.line(
         &text,

@@ -7,6 +7,7 @@ use crate::home::Home;
 use crate::hub::session::ask;
 use crate::reach::client::Client;
 use crate::reach::whom::Where;
+use crate::terminal::clock::parse_days;
 use crate::terminal::output::Output;
 
 /// The most receipts of one call: 7 of the longest fit.
@@ -36,12 +37,12 @@ pub struct Arguments {
     /// Make a token of that name for a program instead, and print it. It opens the API, as a bearer token.
     #[arg(long, value_name = "NAME")]
     token: Option<Name>,
-    /// For how many days the token is good.
-    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "token", value_parser = clap::value_parser!(u16).range(1..=366))]
+    /// For how long the token is good, 366d at most; a number alone is days.
+    #[arg(long, value_name = "SPAN", default_value = "30d", requires = "token", value_parser = parse_days)]
     days: u16,
     /// The doors that the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
     /// (pushes them), `rollouts`, `passes` (ends sign-ins), `logs`, `alarms` (acknowledges them), `people` (invites and
-    /// dismisses them); several with commas between.
+    /// dismisses those who go no further than the token); several with commas between.
     #[arg(
         long,
         value_name = "SCOPES",

@@ -1,6 +1,6 @@
 //! `tenure push` and `tenure pull`: packages to the hub's registry and from it.
 
-use std::io::{Seek as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -19,6 +19,7 @@ use crate::reach::client::Client;
 use crate::reach::network::UNREADABLE;
 use crate::reach::whom::Where;
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// Push a package to the hub's registry.
 ///
@@ -308,13 +309,12 @@ fn fetch(
     output: &Output,
 ) -> anyhow::Result<Vec<u8>> {
     let failed = || format!("can't write {}", part.display());
-    let mut bytes = std::fs::read(part).unwrap_or_default();
+    let mut file = whole_file::open_to_continue(part).with_context(failed)?;
+    let mut bytes = Vec::new();
+    (&file).take(layer.bytes as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
     if bytes.len() > layer.bytes {
         bytes.clear();
     }
-    let mut options = std::fs::OpenOptions::new();
-    let mut file =
-        options.create(true).truncate(false).write(true).open(part).with_context(failed)?;
     file.set_len(bytes.len() as u64).with_context(failed)?;
     file.seek(std::io::SeekFrom::End(0)).with_context(failed)?;
     let path = format!("/v2/{repository}/blobs/{}", layer.digest);

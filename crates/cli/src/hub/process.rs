@@ -1,6 +1,7 @@
 //! `tenure hub`: the directory as a process.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -11,9 +12,10 @@ use tenure_hub_server::{
     Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces,
 };
 use tenure_wire::console::LISTENS_ON;
+use tenure_wire::printable::counted;
 use tenure_wire::{Address, VerifyingKey};
 
-use crate::home::{Home, parse_owner};
+use crate::home::{Home, keep_memory_private, parse_owner};
 use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
@@ -66,13 +68,14 @@ enum Command {
     Backup(BackupArguments),
     Health(HealthArguments),
     Move(MoveArguments),
+    Restore(RestoreArguments),
     VerifyAudit(VerifyArguments),
 }
 
 /// Copy the database of a hub that may be running to a new file.
 ///
-/// The copy is of one moment, and holds the hub's seed: keep it as you keep the hub. To go back to it, stop the
-/// hub, put the copy in the place of `hub.sqlite` and delete `hub.sqlite-wal`.
+/// The copy is of one moment, and holds the hub's seed: keep it as you keep the hub. `tenure hub restore` puts it back. A disk that
+/// wouldn't have twice the database's size left for the hub takes no copy.
 ///
 /// Example: tenure hub backup --data hub --to hub-2026-11-22.sqlite
 #[derive(clap::Args)]
@@ -83,6 +86,21 @@ struct BackupArguments {
     /// The file to make.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
+}
+
+/// Put a copy in the place of the database of a hub that doesn't run.
+///
+/// The copy is checked first, and stays where it is. What the hub had until then is gone: back it up before, if you want it.
+///
+/// Example: tenure hub restore --data hub --from hub-2026-11-22.sqlite
+#[derive(clap::Args)]
+struct RestoreArguments {
+    /// The hub's folder; made if it isn't there.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// The copy, as `tenure hub backup` made it.
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
 }
 
 /// Check that nobody changed the audit log of a hub or of a backup.
@@ -192,12 +210,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Some(Command::Backup(backup)) => back_up(backup, output),
         Some(Command::Health(arguments)) => health::run(arguments, output),
         Some(Command::Move(arguments)) => moving::run(arguments, output),
+        Some(Command::Restore(restore)) => put_back(restore, output),
         Some(Command::VerifyAudit(verify)) => verify_audit(verify, output),
         None => serve(&arguments.run, output),
     }
 }
 
 fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
+    keep_memory_private();
     let stop = Stop::on_signals()?;
     let config = config(arguments)?;
     let rules = arguments.alarms.as_deref();
@@ -208,8 +228,10 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     log::begin(arguments.log);
     // Until the end, when what is left of them is sent.
     let _traces = arguments.otlp.as_deref().map(Traces::begin).transpose()?;
-    let database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+    check_clock(&clock)?;
+    let mut database = open_database(arguments)?;
+    let is_new = database.seed()?.is_none();
     let running = database.running();
     let unix_time = || UnixTime { seconds: running.unix_s() };
     // Before anybody asks by the pages: the silence until now proves nothing.
@@ -217,6 +239,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let owners = config.owners.clone();
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
+    hub.storage().admit(owners.clone(), None);
+    // Before anybody asks.
+    hub.storage().end_former_owners();
     let serving = entrance.map(|entrance| serving(entrance, arguments)).transpose()?;
     let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
     hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
@@ -224,19 +249,27 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         watch(rules, arguments, &running)?;
     }
     announce(&hub, &link, pages.as_ref(), output);
+    if is_new {
+        announce_key(output);
+    }
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
         hub.storage().check_place()?;
+        let mut is_drained = false;
         for _ in 0..DATAGRAMS_PER_TURN {
-            let Some((length, from)) = link.receive(&mut datagram)? else { break };
+            let Some((length, from)) = link.receive(&mut datagram)? else {
+                is_drained = true;
+                break;
+            };
             let mut moment =
                 Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
             hub.receive(&mut moment, from.into(), &datagram[..length]);
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
         hub.poll(&mut moment);
-        // A hub that can't keep what devices say is as good as deaf: they aren't silent because of that.
-        if !hub.storage().is_away() {
+        // A hub that can't keep what devices say, or whose socket overflows, is as good as deaf: they aren't silent because
+        // of that. Nor does one hear by a clock that shows a time which it can't be.
+        if is_drained && hub.storage().keeps_records() && clock.unix_time().is_some() {
             running.hear(moment.unix_time.seconds);
         }
         running.tell_fullness(&hub.fullness());
@@ -253,6 +286,15 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         link.wait(until.min(NAP))?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    Ok(())
+}
+
+fn check_clock(clock: &LinuxClock) -> anyhow::Result<()> {
+    if clock.unix_time().is_none() {
+        bail!(
+            "this computer's clock shows a time that it can't be: set it, and start the hub again"
+        );
+    }
     Ok(())
 }
 
@@ -286,15 +328,21 @@ fn serving(entrance: Entrance, arguments: &RunArguments) -> anyhow::Result<Servi
         entrance,
         location: location(arguments)?,
         tariff: arguments.tariff.as_deref().map(read_tariff).transpose()?,
-        url: arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string()),
+        url: pages_url(arguments),
         are_strangers_let_in: arguments.guests,
     })
+}
+
+/// Where people find the pages, if the operator says so.
+fn pages_url(arguments: &RunArguments) -> Option<String> {
+    arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string())
 }
 
 /// Begins to look at the rules of alarms, on a thread of its own.
 fn watch(rules: Rules, arguments: &RunArguments, running: &Running) -> anyhow::Result<()> {
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
     let alarms = Alarms::open(&location(arguments)?, running, rules, tariff, alarms::reach()?)?;
+    let alarms = alarms.linking_to(pages_url(arguments));
     alarms.start().context("can't look at the rules of alarms")
 }
 
@@ -332,9 +380,10 @@ fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
 
 fn open_folder(folder: &Path) -> anyhow::Result<Database> {
     let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
-    // The lock comes before the database, where a full disk may break off the making of a hub.
+    // The lock comes before the database, where a full disk may break off the making of a hub, and the reserve outlasts it.
+    let own = ["lock", "reserve"].map(|extension| path.with_extension(extension));
     let is_others = |file: std::io::Result<std::fs::DirEntry>| {
-        file.is_ok_and(|file| file.path() != path.with_extension("lock"))
+        file.is_ok_and(|file| !own.contains(&file.path()))
     };
     let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.any(is_others));
     if holds_something && !path.exists() && !flash.exists() {
@@ -366,9 +415,47 @@ fn back_up(arguments: &BackupArguments, output: &Output) -> anyhow::Result<()> {
     if !from.exists() {
         bail!("{} holds no hub", arguments.data.display());
     }
+    check_room(&from, &arguments.to)?;
     Database::back_up(&from, &arguments.to)?;
     let to = arguments.to.display().to_string();
     output.line(&format!("backup: {to}"), &serde_json::json!({ "backup": to }));
+    Ok(())
+}
+
+/// Whether a copy leaves the hub room on a disk that both share: as much as another copy.
+fn check_room(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let (Ok(database), Ok(there)) = (std::fs::metadata(from), std::fs::metadata(folder)) else {
+        // Whoever opens them says what is wrong.
+        return Ok(());
+    };
+    let disk = rustix::fs::statvfs(folder)
+        .with_context(|| format!("can't look at the disk of {}", folder.display()))?;
+    let (bytes, free) = (database.len(), disk.f_bavail.saturating_mul(disk.f_frsize));
+    let is_shared = database.dev() == there.dev();
+    if free < bytes.saturating_mul(if is_shared { 2 } else { 1 }) {
+        bail!(
+            "no copy is made: {} MiB are free at {}, and the database has {}; the hub needs room beside a copy",
+            free >> 20,
+            folder.display(),
+            bytes.div_ceil(1 << 20)
+        );
+    }
+    Ok(())
+}
+
+fn put_back(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<()> {
+    let RestoreArguments { data, from } = arguments;
+    if !from.is_file() {
+        bail!("{} is no file", from.display());
+    }
+    std::fs::create_dir_all(data)
+        .with_context(|| format!("can't make the folder {}", data.display()))?;
+    Database::restore(from, &data.join(DATABASE))?;
+    let (copy, folder) = (from.display().to_string(), data.display().to_string());
+    let object = serde_json::json!({ "restored": folder, "from": copy });
+    output.line(&format!("restored: {folder} holds what {copy} holds"), &object);
     Ok(())
 }
 
@@ -412,18 +499,36 @@ fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&Served>, output:
     output.line(&text, &object);
 }
 
+/// Says that the hub isn't one that was there before.
+fn announce_key(output: &Output) {
+    let text =
+        "this is a new hub, with a new key: devices that know another one don't take it for theirs";
+    output.line(text, &serde_json::json!({ "event": "new" }));
+}
+
+/// When a record ends that isn't good by the hub's clock, in words.
+fn ends_in(ends_in_s: Option<i64>) -> String {
+    let Some(ends_in_s) = ends_in_s else { return String::new() };
+    let time = std::time::Duration::from_secs(ends_in_s.unsigned_abs());
+    let time = humantime::format_duration(time);
+    match ends_in_s < 0 {
+        true => format!("; it ended {time} ago by the hub's"),
+        false => format!("; it ends in {time} by the hub's"),
+    }
+}
+
 fn show(notice: &Notice, output: &Output) {
     match notice {
         Notice::Listed { device, address, machines } => output.line(
-            &format!("lists {device} at {address} with {machines} machines"),
+            &format!("lists {device} at {address} with {}", counted(*machines, "machine")),
             &serde_json::json!({ "event": "listed", "device": device.as_str(), "address": address.to_string(), "machines": machines }),
         ),
-        Notice::Refused { refusal, address } => output.line(
-            &format!("refused a record from {address}: {refusal}"),
-            &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string() }),
+        Notice::Refused { refusal, address, ends_in_s } => output.line(
+            &format!("refused a record from {address}: {refusal}{}", ends_in(*ends_in_s)),
+            &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string(), "ends_in_s": ends_in_s }),
         ),
         Notice::Full(Fullness { table, used, most, times_full }) => output.line(
-            &format!("the table of {table} was full ({most}, and {used} are taken now); {times_full} times since the start"),
+            &format!("the table of {table} was full ({most}, and {used} are taken now); {} since the start", counted(*times_full, "time")),
             &serde_json::json!({ "event": "full", "table": table, "used": used, "most": most, "times": times_full }),
         ),
         Notice::NotStored { reason } => output.line(

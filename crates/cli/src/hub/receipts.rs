@@ -9,6 +9,7 @@ use tenure_audit::{Audited, Finding, Judgement};
 use tenure_package::{Package, Receipt, ReceiptChain, Tariff};
 use tenure_wire::control::{Client as _, ReceiptForget, ReceiptPage, ReceiptQuery};
 use tenure_wire::hub::Taken;
+use tenure_wire::printable::counted;
 use tenure_wire::usage::Usage;
 use tenure_wire::{MachineId, VerifyingKey};
 
@@ -164,6 +165,8 @@ pub fn bill(arguments: &BillArguments, output: &Output) -> anyhow::Result<()> {
         }
         signed.push(bytes);
     }
+    // What a command that failed wrote proves nothing, and costs nothing.
+    ensure!(!signed.is_empty(), "{} holds no receipt", arguments.receipts.display());
     let unit = tariff.as_ref().map(|tariff| tariff.currency.as_str());
     for (machine, (chain, price)) in &chains {
         print_chain(machine, chain, unit.map(|unit| (unit, *price)), output);
@@ -257,9 +260,9 @@ fn print_chain(
     let began = if first == 0 { String::new() } else { format!(" (from number {first} on)") };
     let priced = price.map_or(String::new(), |(unit, price)| format!(": {}", money(price, unit)));
     let text = format!(
-        "{} {machine}: {} receipts{began}, the last for {} s each, signed and unbroken{priced}\n  {}",
+        "{} {machine}: {}{began}, the last for {} s each, signed and unbroken{priced}\n  {}",
         last.name,
-        chain.length,
+        counted(chain.length, "receipt"),
         last.period_s,
         amounts(&chain.total)
     );

@@ -26,6 +26,7 @@ use crate::make::package::read_package;
 use crate::reach::client::{Client, Device};
 use crate::reach::network::UNREADABLE;
 use crate::reach::whom::{Where, machines};
+use crate::terminal::clock::parse_any_span;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 
@@ -77,7 +78,7 @@ struct StartArguments {
     #[arg(long, value_name = "STAGES", value_delimiter = ',', default_value = "1")]
     stages: Vec<String>,
     /// For how long a device must do well before the next stage.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = parse_any_span)]
     soak: Duration,
     /// The most faults of the machine in that time.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
@@ -86,7 +87,7 @@ struct StartArguments {
     #[arg(long, value_name = "UNITS")]
     fuel_per_call: Option<u32>,
     /// The longest that the machine may wait for its turn.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_any_span)]
     wait: Option<Duration>,
     /// A bound on a number that the machine keeps below `metrics`, as `errors<=5` or `rate>=10`; may be repeated.
     #[arg(long, value_name = "BOUND")]
@@ -101,7 +102,7 @@ struct StartArguments {
     #[arg(long, value_name = "VERSION", default_value = "0.0.0")]
     from: Version,
     /// For how long devices may be updated; those that are offline until then stay as they are.
-    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "SPAN", default_value = "7d", value_parser = parse_any_span)]
     ends_in: Duration,
     /// The rights of the machine, as for `tenure install`; by default those that it
     /// holds on each device.
@@ -172,7 +173,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Command::Start(start) => return start_rollout(start, &home, &mut client, output),
         Command::Run(run) => {
             let mut worker = Worker::new(&home, client, run.hub.hub.clone(), run.id)?;
-            return worker.work(run.once, output);
+            let by_command = worker.by_command;
+            let worked = worker.work(run.once, output);
+            return worked.map_err(|error| still_on(run.id, by_command, error));
         }
         Command::Status(one) => of(one, None),
         Command::Pause(one) => of(one, Some("pause")),
@@ -249,8 +252,38 @@ fn start_rollout(
     }
     let id = started["id"].as_u64().and_then(|id| u32::try_from(id).ok());
     let id = id.context(UNREADABLE)?;
-    let client = Client::new(home)?;
-    Worker::new(home, client, arguments.hub.hub.clone(), id)?.work(false, output)
+    let watched = Client::new(home)
+        .and_then(|client| Worker::new(home, client, arguments.hub.hub.clone(), id))
+        .and_then(|mut worker| worker.work(false, output));
+    watched.map_err(|error| still_on(id, arguments.by_command, error))
+}
+
+/// `error`, which ended the watching of a rollout; the rollout doesn't end by it, unless it is over.
+fn still_on(id: u32, by_command: bool, error: anyhow::Error) -> anyhow::Error {
+    if error.downcast_ref::<Over>().is_some() {
+        return error;
+    }
+    anyhow::anyhow!("{error:#}; {}", without_this_command(id, by_command))
+}
+
+/// What becomes of a rollout that isn't over when the command that watched it ends.
+fn without_this_command(id: u32, by_command: bool) -> String {
+    match by_command {
+        true => format!(
+            "rollout {id} stands still until `tenure rollout run {id}` carries it out further"
+        ),
+        false => format!(
+            "rollout {id} goes on without this command: `tenure rollout run {id}` watches it again"
+        ),
+    }
+}
+
+/// A rollout is over, and not as it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("rollout {id} is over: {outcome}")]
+struct Over {
+    id: u32,
+    outcome: String,
 }
 
 /// The mandate that says what `plan` says.
@@ -331,6 +364,8 @@ struct Worker {
     hub: Option<String>,
     id: u32,
     plan: Plan,
+    /// Whether this command carries it out, and not the devices.
+    by_command: bool,
     /// Packages that were fetched, by their digests.
     packages: BTreeMap<Digest, Vec<u8>>,
     /// The rights of the machine on a device before its update.
@@ -353,8 +388,9 @@ impl Worker {
         let answer = session.ask(&mut client, "GET", &path, &[], &[])?;
         let signed: SignedPlan = serde_json::from_slice(&answer.body)?;
         let plan = signed.open(&owner.verifying_key()).context("the hub's plan of this rollout")?;
+        let by_command = signed.mandate.is_none();
         let (packages, held) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { client, session, hub, id, plan, packages, held })
+        Ok(Self { client, session, hub, id, plan, by_command, packages, held })
     }
 
     /// Works until the rollout is over, or takes the steps that are due now.
@@ -379,10 +415,12 @@ impl Worker {
                 return outcome(self.id, &next);
             }
             if once {
-                break;
+                return Ok(());
             }
             std::thread::sleep(PAUSE);
         }
+        let text = without_this_command(self.id, self.by_command);
+        output.line(&text, &json!({ "event": "watched-no-more", "rollout": self.id }));
         Ok(())
     }
 
@@ -553,8 +591,8 @@ fn outcome(id: u32, over: &Value) -> anyhow::Result<()> {
     let word = |name: &str| over[name].as_str().unwrap_or_default();
     match (word("state"), word("reason")) {
         ("done", _) => Ok(()),
-        (state, "") => bail!("rollout {id} is over: {state}"),
-        (state, reason) => bail!("rollout {id} is over: {state} ({reason})"),
+        (state, "") => bail!(Over { id, outcome: state.to_owned() }),
+        (state, reason) => bail!(Over { id, outcome: format!("{state} ({reason})") }),
     }
 }
 
@@ -573,4 +611,19 @@ fn say(output: &Output, done: &str, device: &Name, machine: &MachineStatus) {
         &format!("{done} {name} on {device}: {version}"),
         &json!({ "event": done, "device": device.as_str(), "machine": name.as_str(), "version": version }),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watching_that_ends_says_that_the_rollout_goes_on_unless_it_is_over() {
+        let gone = still_on(2, false, anyhow::anyhow!("the deadline passed")).to_string();
+        assert!(gone.starts_with("the deadline passed; rollout 2 goes on"), "{gone}");
+        let own = still_on(2, true, anyhow::anyhow!("the deadline passed")).to_string();
+        assert!(own.contains("stands still until `tenure rollout run 2`"), "{own}");
+        let over = Over { id: 2, outcome: "rolled back".to_owned() };
+        assert_eq!(still_on(2, false, over.into()).to_string(), "rollout 2 is over: rolled back");
+    }
 }

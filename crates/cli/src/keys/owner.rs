@@ -5,12 +5,14 @@ use tenure_directory::succeed;
 use tenure_node::Owner;
 use tenure_wire::control::{ChangeOwner, Client as _};
 use tenure_wire::ownership::{Succession, SuccessionKind};
+use tenure_wire::printable::counted;
 
 use crate::home::Home;
 use crate::home::authority::Authority;
 use crate::home::parse_owner;
-use crate::keys::revoke::{reach_all, report};
-use crate::reach::client::{Client, OwnerKeys};
+use crate::keys::all_devices::reach_all;
+use crate::keys::revoke::report;
+use crate::reach::client::{Client, Device, OwnerKeys};
 use crate::reach::whom::Where;
 use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::confirm::confirm;
@@ -77,7 +79,8 @@ fn change_keys(home: &Home, change: &Change, output: &Output) -> anyhow::Result<
     confirm("make new keys, and let your old ones count no more on any device?", change.yes)?;
     let mut client = Client::new(home)?;
     // A list that was made on another computer is signed anew with the others.
-    let _ = reach_all(&mut client);
+    // Members know others by records of the present keys.
+    let mut before = reach_all(&mut client);
     let next = OwnerKeys::of_signing_key(home.next_owner_key()?);
     let old = client.keys().signing_key.clone();
     let keys = next.owner();
@@ -94,15 +97,20 @@ fn change_keys(home: &Home, change: &Change, output: &Output) -> anyhow::Result<
     // From here on with the new keys.
     let mut client = Client::new(home)?;
     client.change_revocations(|revoked| revoked.number > 0)?;
-    let (devices, away) = reach_all(&mut client);
-    let told: Vec<String> = devices.iter().map(|one| one.status.name.to_string()).collect();
+    let mut all = reach_all(&mut client);
+    (before.devices, before.away) = (Vec::new(), Vec::new());
+    // To be reached is to be told.
+    let reached = |_: &mut Client, _: &Device| Ok(());
+    let mut outcome = before.tell(&mut client, reached);
+    all.beyond_others(&outcome.told);
+    outcome.extend(all.tell(&mut client, reached));
     let key = keys.verifying_key.to_string();
     let head = format!(
         "your new keys: {key}/{}\n  the old key is in {}; delete it when all devices are told",
         keys.machine,
         former.display()
     );
-    report(&head, ("changed", &key), client.authority().revoked().number, (&told, &away), output);
+    report(&head, ("changed", &key), client.authority().revoked().number, &outcome, output);
     Ok(())
 }
 
@@ -118,8 +126,9 @@ fn hand_device_over(home: &Home, hand_over: &HandOver, output: &Output) -> anyho
     let machines = device.status.machines;
     confirm(
         &format!(
-            "hand {name} over to {}, with its {machines} machines in the trash?",
-            next.verifying_key
+            "hand {name} over to {}, with its {} in the trash?",
+            next.verifying_key,
+            counted(machines, "machine")
         ),
         hand_over.yes,
     )?;

@@ -1,19 +1,20 @@
 //! `tenure revoke`: whom the owner trusts no more.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use tenure_package::{Revocations, RevokedDevice};
+use tenure_wire::printable::{counted, span};
 use tenure_wire::{Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
 use crate::hub::session::HubSession;
+use crate::keys::all_devices::{AllDevices, Outcome, reach_all};
 use crate::mesh::network_key::{self, Change};
-use crate::reach::client::{Client, Device};
-use crate::reach::place::Place;
+use crate::reach::client::Client;
 use crate::reach::whom::Where;
+use crate::terminal::clock::parse_span;
 use crate::terminal::confirm::confirm;
 use crate::terminal::output::Output;
 
@@ -51,7 +52,7 @@ enum Action {
 #[derive(clap::Args)]
 struct MeshKey {
     /// Only if the present key is older than that, for example 30d.
-    #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     older_than: Option<Duration>,
 }
 
@@ -92,9 +93,6 @@ struct How {
     yes: bool,
 }
 
-/// A device, and why it couldn't be told.
-pub type Away = (String, String);
-
 /// Runs `tenure revoke`.
 ///
 /// # Errors
@@ -110,16 +108,15 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Action::List => return list(client.authority().revoked(), output),
     };
     // A list that was made on another computer comes first, so that it is added to.
-    let (mut devices, mut away) = reach_all(&mut client);
+    let mut all = reach_all(&mut client);
     let mut beside = Vec::new();
-    for device in &devices {
+    for device in &all.devices {
         beside.push(client.list_beside(device)?);
     }
     let mut gone = None;
     if let (Action::Device(named), false) = (&arguments.action, how.undo) {
         let device = device_of(&mut client, named)?;
-        devices.retain(|one| one.route.key != device.machine);
-        away.retain(|(one, _)| *one != device.name.as_str());
+        all.without(&device.machine, &device.name);
         gone = Some(device);
     }
     let change = |revoked: &mut Revocations| {
@@ -151,14 +148,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         }
     }
     let changes_key = matches!(arguments.action, Action::Device(_)) && !how.undo;
-    let reached = if changes_key { devices.clone() } else { Vec::new() };
-    let mut told = tell(&mut client, devices, &mut away);
+    let reached = if changes_key { all.devices.clone() } else { Vec::new() };
+    let mut outcome = all.tell(&mut client, Client::tell_revocations);
     if let Action::Device(named) = &arguments.action {
-        tell_hubs(&mut client, &home, named, (&mut told, &mut away));
+        tell_hubs(&mut client, &home, named, &mut outcome);
     }
     let word = if how.undo { "trusted again" } else { "revoked" };
     let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
-    report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
+    report(&head, (word, &what), client.authority().revoked().number, &outcome, output);
     if changes_key && let Some(change) = network_key::change(&mut client, &home, &reached)? {
         report_change(&change, output);
     }
@@ -179,14 +176,15 @@ fn renew_mesh_key(
     if let Some(least) = renewal.older_than.filter(|least| age < *least) {
         let days = age.as_secs() / (24 * 60 * 60);
         let text = format!(
-            "the mesh's key is {days} days old; it is replaced after {}",
-            humantime::format_duration(least)
+            "the mesh's key is {} old; it is replaced after {}",
+            counted(days, "day"),
+            span(least)
         );
         output.line(&text, &json!({ "event": "network_key_kept", "age_s": age.as_secs() }));
         return Ok(());
     }
-    let (reached, away) = reach_all(client);
-    if let Some(mut change) = network_key::change(client, home, &reached)? {
+    let AllDevices { devices, away, .. } = reach_all(client);
+    if let Some(mut change) = network_key::change(client, home, &devices)? {
         change.away.extend(away.into_iter().filter(|(name, _)| !change.told.contains(name)));
         change.away.sort();
         change.away.dedup_by(|one, other| one.0 == other.0);
@@ -209,48 +207,8 @@ fn report_change(change: &Change, output: &Output) {
     output.line(&text, &json!({ "event": "network_key", "told": change.told, "away": away }));
 }
 
-/// All of the user's devices that answer, each with the newest list in force there learnt, and those that
-/// don't.
-pub fn reach_all(client: &mut Client) -> (Vec<Device>, Vec<Away>) {
-    let met: Vec<[String; 3]> = client
-        .known()
-        .devices()
-        .map(|(name, key, address)| [name, key, address].map(str::to_string))
-        .collect();
-    let (mut devices, mut away) = (Vec::new(), Vec::new());
-    for [name, key, address] in met {
-        let place = || -> anyhow::Result<Place> {
-            let address: SocketAddr = address.parse().context("its address")?;
-            Ok(Place { key: Some(key.parse()?), name: Some(name.parse()?), ..address.into() })
-        };
-        match place().and_then(|place| client.device(&place)) {
-            Ok(device) => devices.push(device),
-            Err(error) => away.push((name, format!("{error:#}"))),
-        }
-    }
-    (devices, away)
-}
-
-/// Tells devices the list that is signed; returns the names of those that have it.
-fn tell(client: &mut Client, devices: Vec<Device>, away: &mut Vec<Away>) -> Vec<String> {
-    let mut told = Vec::new();
-    for device in devices {
-        let name = device.status.name.to_string();
-        match client.tell_revocations(&device) {
-            Ok(()) => told.push(name),
-            Err(error) => away.push((name, format!("{error:#}"))),
-        }
-    }
-    told
-}
-
 /// Tells each hub that the user has which devices are revoked; it lists and answers none of them any more.
-fn tell_hubs(
-    client: &mut Client,
-    home: &Home,
-    named: &Named,
-    (told, away): (&mut Vec<String>, &mut Vec<Away>),
-) {
+fn tell_hubs(client: &mut Client, home: &Home, named: &Named, outcome: &mut Outcome) {
     let Some(list) = client.authority().signed_list().map(<[u8]>::to_vec) else { return };
     for hub in hubs(client, named.hub.as_deref()) {
         let name = format!("the hub at {hub}");
@@ -260,8 +218,8 @@ fn tell_hubs(
             session.ask(client, "POST", "/v1/revocations", &[], &list).map(drop)
         };
         match tell() {
-            Ok(()) => told.push(name),
-            Err(error) => away.push((name, format!("{error:#}"))),
+            Ok(()) => outcome.told.push(name),
+            Err(error) => outcome.away.push((name, format!("{error:#}"))),
         }
     }
 }
@@ -288,27 +246,12 @@ pub fn report(
     head: &str,
     (word, what): (&str, &str),
     number: u64,
-    (told, away): (&[String], &[Away]),
+    outcome: &Outcome,
     output: &Output,
 ) {
-    let mut text = head.to_string();
-    if !told.is_empty() {
-        text += &format!("\n  told: {}", told.join(", "));
-    }
-    for (name, why) in away {
-        text += &format!("\n  not told yet: {name}: {why}");
-    }
-    if !away.is_empty() {
-        text += "\n  those are told at the next command that reaches them";
-    }
-    let away: Vec<_> = away
-        .iter()
-        .map(|(name, why)| serde_json::json!({ "device": name, "error": why }))
-        .collect();
-    let object = serde_json::json!({
-        "done": word, "what": what, "number": number, "told": told, "away": away,
-    });
-    output.line(&text, &object);
+    let mut object = json!({ "done": word, "what": what, "number": number });
+    outcome.put_into(&mut object);
+    output.line(&format!("{head}{}", outcome.lines()), &object);
 }
 
 /// Adds whom another list of the same number names: two computers made one each.

@@ -1,12 +1,11 @@
 //! `tenure call`: calling a function of a machine.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use tenure_rpc::NoResult;
 use tenure_wire::Target;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
@@ -15,6 +14,8 @@ use tenure_wire::printable::printable;
 use crate::make::symbols::Site;
 use crate::reach::client::{Client, Route};
 use crate::reach::whom::Where;
+use crate::terminal::clock::parse_span_or_seconds;
+use crate::terminal::input;
 use crate::terminal::output::{Output, hex, tell_of_wait};
 
 /// The pause before a machine that is busy is called again.
@@ -35,9 +36,10 @@ pub struct Arguments {
     /// The parameter, as it is; `-` reads it from standard input. Without it the parameter is null.
     #[arg(allow_hyphen_values = true)]
     parameter: Option<OsString>,
-    /// How long to wait, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
-    timeout: f64,
+    /// How long to wait for the device to be found and for its answer together, as in 2.5, 10s or 2m; a number alone is
+    /// seconds.
+    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_span_or_seconds)]
+    timeout: Duration,
     /// The pass of the device's owner, as `tenure pass` wrote it there: with it, --via is a device of that owner. The
     /// machine has to let you call it.
     #[arg(long, value_name = "FILE", requires = "via")]
@@ -56,14 +58,21 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     if function.is_empty() || function.len() > FUNCTION_BYTES_MAX {
         bail!("a function's name has 1 to {FUNCTION_BYTES_MAX} bytes");
     }
-    let timeout = Duration::try_from_secs_f64(arguments.timeout)
-        .context("--timeout takes a number of seconds, as in --timeout 2.5")?;
+    let timeout = arguments.timeout;
     let (place, machine) = (&arguments.place, &arguments.machine);
-    let route = match &arguments.pass {
-        Some(pass) => place.machine_by_pass(client, machine, pass)?,
-        None => place.machine(client, machine)?,
+    let begun = Instant::now();
+    let ended_by = client.ends_by();
+    client.end_by(begun.checked_add(timeout));
+    let found = match &arguments.pass {
+        Some(pass) => place.machine_by_pass(client, machine, pass),
+        None => place.machine(client, machine),
     };
-    let result = call(client, (&route, machine), (function.as_str(), parameter), timeout)?;
+    let called = found.and_then(|route| {
+        call(client, (&route, machine), (function.as_str(), parameter), (begun, timeout))
+    });
+    // A shell goes on with the same client.
+    client.end_by(ended_by);
+    let result = called?;
     print(result.as_deref(), output);
     Ok(())
 }
@@ -74,9 +83,8 @@ fn call(
     client: &mut Client,
     (route, machine): (&Route, &Target),
     (function, parameter): (&str, Option<Vec<u8>>),
-    timeout: Duration,
+    (begun, timeout): (Instant, Duration),
 ) -> anyhow::Result<Option<Vec<u8>>> {
-    let begun = Instant::now();
     let mut is_told = false;
     loop {
         let left = timeout.saturating_sub(begun.elapsed());
@@ -94,17 +102,20 @@ fn call(
         }
         let is_gone = failure == NoResult::Deadline && !client.is_there(route);
         let failure = if is_gone { NoResult::Unreachable } else { failure };
-        return Err(explain(failure, &words, machine, function));
+        let error = explain(failure, &words, machine, function);
+        let is_silent = matches!(failure, NoResult::Unreachable | NoResult::Deadline);
+        return Err(match is_silent.then(|| client.state_of_way(route)).flatten() {
+            Some(state) => anyhow::anyhow!("{error}; {state}"),
+            None => error,
+        });
     }
 }
 
 fn read_parameter(argument: Option<&OsStr>) -> anyhow::Result<Option<Vec<u8>>> {
     let parameter = match argument {
         Some(argument) if argument == "-" => {
-            let mut bytes = Vec::new();
-            let limit = PARAMETER_BYTES_MAX as u64 + 1;
-            std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
-            Some(bytes)
+            let empty_is = "for an empty parameter write \"\" in place of -";
+            Some(input::value(PARAMETER_BYTES_MAX + 1, empty_is)?)
         }
         argument => argument.map(|bytes| bytes.as_bytes().to_vec()),
     };
@@ -145,6 +156,10 @@ fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> 
         NoResult::Deadline => {
             format!("{machine} gave no answer in time; it may still run (see --timeout)")
         }
+        NoResult::OutcomeUnknown => format!(
+            "outcome unknown: the device of {machine} lost track of the call; it restarted, or had no session left for \
+             you among its callers. Look whether the call was executed before you make it again"
+        ),
         NoResult::Stopped { again_in } => format!(
             "{machine} was stopped for a fault and starts again in {:.1} s; the call wasn't executed: \
              try again then, or give it more time by --timeout; why, says `tenure log {machine}`",

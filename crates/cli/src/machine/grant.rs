@@ -1,7 +1,7 @@
 //! The rights that an owner grants of those that a package asks for.
 
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use tenure_wire::Capabilities;
 use tenure_wire::capability::{GrantUse, Right};
 use tenure_wire::control::GrantReport;
+
+use crate::terminal::output::prompt;
 
 /// The value of `--grant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +134,8 @@ fn ask(asked: &Capabilities, held: Option<&Capabilities>) -> anyhow::Result<Capa
             describe(asked)
         );
     }
-    eprint!("the package asks for: {}{holds}\ngrant all of it? [y/N] ", describe(asked));
-    std::io::stderr().flush().context("the terminal")?;
+    prompt(&format!("the package asks for: {}{holds}\ngrant all of it?", describe(asked)))
+        .context("the terminal")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("the terminal")?;
     match answer.trim() {

@@ -3,8 +3,9 @@
 use tenure_wire::Name;
 use tenure_wire::control::{Client as _, Restart, Start, Stop};
 
+use crate::machine::install::if_down;
 use crate::reach::client::{Client, Device};
-use crate::reach::whom::Where;
+use crate::reach::whom::{Where, machine_named};
 use crate::terminal::output::Output;
 
 /// Start a machine again from its entry, whatever it is in the middle of.
@@ -65,8 +66,7 @@ pub fn restart(
 ) -> anyhow::Result<()> {
     let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).restart(Restart { machine: machine.clone() })?;
-    tell("restarted", &machine, &device, output);
-    Ok(())
+    tell("restarted", &machine, (&device, client), output)
 }
 
 /// Runs `tenure stop`.
@@ -76,8 +76,7 @@ pub fn restart(
 pub fn stop(arguments: &StopArguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).stop(Stop { machine: machine.clone() })?;
-    tell("stopped", &machine, &device, output);
-    Ok(())
+    tell("stopped", &machine, (&device, client), output)
 }
 
 /// Runs `tenure start`.
@@ -91,14 +90,22 @@ pub fn start(
 ) -> anyhow::Result<()> {
     let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).start(Start { machine: machine.clone() })?;
-    tell("started", &machine, &device, output);
-    Ok(())
+    tell("started", &machine, (&device, client), output)
 }
 
-fn tell(done: &str, machine: &Name, device: &Device, output: &Output) {
+/// Says what was done, and what keeps the machine from running all the same, if anything does.
+fn tell(
+    done: &str,
+    machine: &Name,
+    (device, client): (&Device, &mut Client),
+    output: &Output,
+) -> anyhow::Result<()> {
+    let state = machine_named(client, device, machine)?;
+    let down = if done == "stopped" { String::new() } else { if_down(&state) };
     let device = &device.status.name;
     output.line(
-        &format!("{done} {machine} on {device}"),
-        &serde_json::json!({ done: machine.as_str(), "device": device.as_str() }),
+        &format!("{done} {machine} on {device}{down}"),
+        &serde_json::json!({ done: machine.as_str(), "device": device.as_str(), "state": state.state }),
     );
+    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::make::symbols::{self, Site, Symbols, debug_path};
 use crate::reach::client::Client;
 use crate::reach::whom::{self, Where};
 use crate::terminal::output::{Output, hex};
-use tenure_wire::printable::printable;
+use tenure_wire::printable::{counted, printable};
 
 /// Show what a package is, and with --installed what its machine was granted and has used of that.
 ///
@@ -101,7 +101,7 @@ fn run_native(arguments: &Arguments, package: &Package<'_>, output: &Output) -> 
         image_bytes: code.len(),
         declared: Some((binary.memory_bytes().into(), budget.into())),
         fixed: 0,
-        committed: budget as usize,
+        committed: Some(budget as usize),
     };
     show_summary(arguments, package, &footprint, output)
 }
@@ -159,6 +159,9 @@ fn show_place(
     Ok(())
 }
 
+/// The memory of a roomy device for all of its machines.
+pub(crate) const ROOMY_BYTES: usize = 64 * 1024 * 1024;
+
 /// The memory that a machine takes of a device.
 struct Footprint {
     /// Code flash.
@@ -167,25 +170,28 @@ struct Footprint {
     declared: Option<(u64, u64)>,
     /// Bytes that are kept of a machine beside its linear memory.
     fixed: usize,
-    /// The linear memory that is committed at the start, in bytes.
-    committed: usize,
+    /// The linear memory that is committed at the start, in bytes; unknown if it is more than a machine gets here.
+    committed: Option<usize>,
 }
 
 impl Footprint {
-    /// By starting one here.
+    /// By starting one here, within the memory of a roomy device: the package is a stranger's, and says what it likes.
     fn of(image: &Image<'_>, image_bytes: usize, budget: &Budget) -> anyhow::Result<Self> {
+        let (stack, memory) = (budget.stack_bytes as usize, budget.memory_bytes as usize);
         let config = InstanceConfig {
-            stack_bytes: budget.stack_bytes as usize,
-            memory_bytes_max: budget.memory_bytes as usize,
+            stack_bytes: stack.min(ROOMY_BYTES),
+            memory_bytes_max: memory.min(ROOMY_BYTES),
         };
-        let instance = Instance::new_lazy(image, &config)
-            .context("a machine of this package doesn't start within its budget")?;
-        Ok(Self {
-            image_bytes,
-            declared: image.memory_bytes(),
-            fixed: size_of::<Instance>() + config.stack_bytes,
-            committed: instance.memory().len(),
-        })
+        let committed = match Instance::new_lazy(image, &config) {
+            Ok(instance) => Some(instance.memory().len()),
+            Err(_) if stack > ROOMY_BYTES || memory > ROOMY_BYTES => None,
+            Err(error) => {
+                let why = "a machine of this package doesn't start within its budget";
+                return Err(error).context(why);
+            }
+        };
+        let fixed = size_of::<Instance>() + stack;
+        Ok(Self { image_bytes, declared: image.memory_bytes(), fixed, committed })
     }
 }
 
@@ -204,9 +210,14 @@ fn report(arguments: &Arguments, package: Name) -> anyhow::Result<(MachineStatus
 fn granted(report: &GrantReport) -> String {
     let mut text = String::new();
     for GrantUse { right, to, used } in &report.uses {
-        text += &format!("\n  {:<11} {} {to}, used {used} times", "granted", right.list());
+        text += &format!(
+            "\n  {:<11} {} {to}, used {}",
+            "granted",
+            right.list(),
+            counted(*used, "time")
+        );
     }
-    text + &format!("\n  {:<11} {} times what isn't granted", "denied", report.denied)
+    text + &format!("\n  {:<11} {} what isn't granted", "denied", counted(report.denied, "time"))
 }
 
 fn use_object(granted: &GrantUse) -> Value {
@@ -276,12 +287,17 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
     );
     row(
         "RAM",
-        &format!(
-            "{} bytes a machine at the start, of which {} are memory; at most {}",
-            footprint.fixed + footprint.committed,
-            footprint.committed,
-            footprint.fixed + budget.memory_bytes as usize
-        ),
+        &match footprint.committed {
+            Some(committed) => format!(
+                "{} bytes a machine at the start, of which {committed} are memory; at most {}",
+                footprint.fixed + committed,
+                footprint.fixed + budget.memory_bytes as usize
+            ),
+            None => format!(
+                "more than {ROOMY_BYTES} bytes a machine at the start: a device has that for all of its machines, unless its \
+                 owner gives more"
+            ),
+        },
     );
     for entry in package.tree().entries() {
         let value = match entry.kind {
@@ -329,7 +345,7 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "image_bytes": footprint.image_bytes,
         "memory_bytes_min": footprint.declared.map(|(start, _)| start),
         "memory_bytes_max": footprint.declared.map(|(_, limit)| limit),
-        "ram_bytes_start": footprint.fixed + footprint.committed,
+        "ram_bytes_start": footprint.committed.map(|committed| footprint.fixed + committed),
         "ram_bytes_max": footprint.fixed + budget.memory_bytes as usize,
     })
 }
@@ -402,4 +418,39 @@ fn types(types: impl Iterator<Item = ValueType>) -> String {
         })
         .collect();
     names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_kernel::host_functions;
+
+    use super::*;
+
+    #[test]
+    fn package_that_asks_for_more_than_a_device_has_is_inspected_within_its_memory() {
+        // B-5: a memory of 4 GiB, data at whose end makes all of it be committed; and a stack of as much.
+        let wasm = wat::parse_str(
+            "(module (memory 65535) (data (i32.const -131072) \"x\") (func (export \"run\")))",
+        );
+        let mut image = Vec::new();
+        tenure_vm::translate(&wasm.unwrap(), &host_functions(), &Limits::ample(), &mut image)
+            .unwrap();
+        let image = Image::parse(&image).unwrap();
+        let least = Budget::default();
+        for budget in [
+            Budget { memory_bytes: u32::MAX, ..least },
+            Budget { memory_bytes: u32::MAX, stack_bytes: u32::MAX, ..least },
+        ] {
+            let footprint = Footprint::of(&image, 0, &budget).unwrap();
+            assert_eq!(footprint.committed, None);
+        }
+        let refused = Footprint::of(&image, 0, &least).map(|_| ());
+        assert!(refused.unwrap_err().to_string().contains("within its budget"));
+        let small = wat::parse_str("(module (memory 1) (func (export \"run\")))").unwrap();
+        let mut image = Vec::new();
+        tenure_vm::translate(&small, &host_functions(), &Limits::ample(), &mut image).unwrap();
+        let image = Image::parse(&image).unwrap();
+        let roomy = Budget { memory_bytes: u32::MAX, ..least };
+        assert!(Footprint::of(&image, 0, &roomy).unwrap().committed.is_some());
+    }
 }

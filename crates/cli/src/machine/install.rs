@@ -21,8 +21,8 @@ use crate::make::build::package_at;
 use crate::make::package::read_package;
 use crate::make::watch::Watched;
 use crate::reach::client::{Client, Device, OwnerKeys, Refused};
-use crate::reach::whom::{Where, machines};
-use crate::terminal::output::{Output, tell_of_wait};
+use crate::reach::whom::{Where, machine_named, machines};
+use crate::terminal::output::{Output, tell_aside, tell_of_wait};
 use crate::terminal::stop::Stop;
 
 /// How long a command waits for its turn, while other commands transfer something to the same device. One that is
@@ -142,9 +142,10 @@ pub fn unban(arguments: &UnbanArguments, output: &Output) -> anyhow::Result<()> 
     let machine = arguments.machine.clone();
     client.at(&device.route).unban(Unban { machine })?;
     let name = &arguments.machine;
+    let state = machine_named(&mut client, &device, name)?;
     output.line(
-        &format!("nothing is held against {name} any more"),
-        &serde_json::json!({ "unbanned": name.as_str() }),
+        &format!("nothing is held against {name} any more{}", if_down(&state)),
+        &serde_json::json!({ "unbanned": name.as_str(), "state": state.state }),
     );
     Ok(())
 }
@@ -201,10 +202,6 @@ fn install_all(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let terms = Terms { name, grants, share, term };
         let machine = install((&mut client, &device), bytes, known.as_ref(), &terms, output)
             .with_context(|| path.display().to_string())?;
-        if let Some(bytes) = arguments.journal {
-            let keep = JournalKeep { machine: machine.name.clone(), bytes };
-            client.at(&device.route).journal_keep(keep)?;
-        }
         let (name, key) = (&machine.name, machine.key.to_string());
         let granted = match asked.is_empty() {
             true => String::new(),
@@ -235,6 +232,11 @@ fn install_all(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
                 "term": term,
             }),
         );
+        if let Some(bytes) = arguments.journal {
+            let keep = JournalKeep { machine: name.clone(), bytes };
+            let kept = client.at(&device.route).journal_keep(keep);
+            kept.with_context(|| format!("{name} is installed, and keeps no such journal"))?;
+        }
     }
     Ok(())
 }
@@ -262,10 +264,13 @@ fn in_words(done: &str, machine: &MachineStatus, was: Option<Version>) -> String
     }
 }
 
-/// The reason that keeps a machine that was just installed from running.
-fn if_down(machine: &MachineStatus) -> String {
+/// The reason that keeps a machine from running that was just installed, started or pardoned.
+pub(crate) fn if_down(machine: &MachineStatus) -> String {
+    let name = &machine.name;
     match machine.state.as_str() {
-        "stopped" => format!("\n  it stays stopped until `tenure start {}`", machine.name),
+        "stopped" => format!("\n  it stays stopped until `tenure start {name}`"),
+        "banned" => format!("\n  it stays banned for its faults until `tenure unban {name}`"),
+        "lease over" => format!("\n  its lease is over until `tenure renew {name}`"),
         _ => String::new(),
     }
 }
@@ -409,7 +414,7 @@ pub fn install(
     })?;
     let before = known.map(|known| known.digest.to_string());
     if let Err(error) = keep(&machine, package, before, client.unix_s()) {
-        eprintln!("`tenure rollback` won't find this package: {error:#}");
+        tell_aside("`tenure rollback` won't find this package", &error);
     }
     Ok(machine)
 }

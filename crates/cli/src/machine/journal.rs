@@ -16,17 +16,17 @@ use tenure_package::{
     JournalPiece, JournalPlace, JournalQuery, JournalRequest, Package, SealedPiece,
 };
 use tenure_wire::control::{Client as _, JournalKeep};
-use tenure_wire::printable::printable;
+use tenure_wire::printable::{counted, printable};
 use tenure_wire::{Name, VerifyingKey};
 
 use crate::home::Home;
-use crate::home::private_file;
 use crate::make::package::read_package;
 use crate::make::symbols::{Site, Symbols};
 use crate::reach::client::Client;
 use crate::reach::whom::{TenantWhere, Where};
 use crate::terminal::output::Output;
 use crate::terminal::verdict::Verdict;
+use crate::whole_file;
 
 /// The most fuel that a replay takes from each beginning of a journal: about a day of a fast device.
 pub const FUEL_MAX: u64 = 1_000_000_000_000;
@@ -116,7 +116,8 @@ fn fetch(arguments: &Fetch, output: &Output) -> anyhow::Result<()> {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{machine}.journal")),
     };
-    private_file::replace(&path, &bytes)?;
+    whole_file::write_private(&path, &bytes)
+        .with_context(|| format!("can't write {}", path.display()))?;
     let (pages, shown) = (journal.pages.len(), path.display().to_string());
     output.line(
         &format!("{pages} pages of the journal of {machine} are in {shown}"),
@@ -218,12 +219,16 @@ pub fn is_in(path: &Path) -> anyhow::Result<bool> {
     Ok(Journal::begins(&start))
 }
 
+/// The most bytes of a journal in a file: a device's flash holds less.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// The journal in a file.
 ///
 /// # Errors
 /// The file can't be read, or isn't a journal whose device signed it.
 pub fn read(path: &Path) -> anyhow::Result<Journal> {
-    let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
+    let bytes = whole_file::read_named(path, FILE_BYTES_MAX)
+        .with_context(|| format!("can't read {}", path.display()))?;
     Journal::parse(&bytes).with_context(|| path.display().to_string())
 }
 
@@ -243,12 +248,14 @@ pub fn replay(path: &Path, package: Option<&Path>, output: &Output) -> anyhow::R
             let name = replayed.name.as_ref().map_or("the machine", Name::as_str);
             let skipped = match replayed.skipped {
                 0 => String::new(),
-                pages => format!("; {pages} pages are of another package"),
+                pages => format!("; of another package: {}", counted(pages, "page")),
             };
             output.line(
                 &format!(
-                    "the same run of {name}: {} pages, {} marks, {} units of fuel without its turns{skipped}",
-                    replayed.pages, replayed.marks, replayed.fuel
+                    "the same run of {name}: {}, {}, {} units of fuel without its turns{skipped}",
+                    counted(replayed.pages, "page"),
+                    counted(replayed.marks, "mark"),
+                    replayed.fuel
                 ),
                 &json!({
                     "event": "replayed",
@@ -321,8 +328,8 @@ pub fn explained(
                 Some(format!(", in {name}{}", line.unwrap_or_default()))
             });
             format!(
-                "the run differs from the journal after {} records{}: {}",
-                diverged.records,
+                "the run differs from the journal after {}{}: {}",
+                counted(diverged.records, "record"),
                 place.unwrap_or_default(),
                 diverged.difference
             )

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use tenure_package::Renewal;
 use tenure_wire::control::{Client as _, LeaseNumber, MachineStatus, Renew};
+use tenure_wire::printable::span;
 use tenure_wire::{Name, Term};
 
 use crate::home::Home;
@@ -130,7 +131,7 @@ pub fn in_words(term: &Term) -> String {
     match term.ends_unix_s {
         None => "has no end".to_string(),
         Some(end) => {
-            let grace = humantime::format_duration(Duration::from_secs(term.grace_s));
+            let grace = span(Duration::from_secs(term.grace_s));
             format!("ends {}, and its data is kept for {grace} that the device is on", time(end))
         }
     }
@@ -146,6 +147,6 @@ pub fn line(machine: &MachineStatus) -> Option<String> {
         }
         _ => (format!("ends {}, in", time(end)), left),
     };
-    let left = humantime::format_duration(Duration::from_secs(left));
+    let left = span(Duration::from_secs(left));
     Some(format!("{}: its lease {when} {left}", machine.name))
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_package::Package;
-use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus};
+use tenure_wire::control::{Client as _, DeviceStatus, LogPage, LogQuery, MachineStatus};
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
-use tenure_wire::printable::printable;
+use tenure_wire::live_log::Followed;
+use tenure_wire::printable::{counted, printable};
 use tenure_wire::{CodeKind, LogLevel, Name};
 
 use crate::home::Home;
@@ -20,7 +21,7 @@ use crate::reach::client::{Client, Device};
 use crate::reach::network::UNREADABLE;
 use crate::reach::pages::gather;
 use crate::reach::whom::{Where, machines};
-use crate::terminal::output::{Output, has_reader};
+use crate::terminal::output::{Output, has_reader, width_of};
 use crate::terminal::stop::Stop;
 
 /// How long the hub may take to answer.
@@ -61,7 +62,7 @@ impl Packages {
             let made = machines.iter().filter(|machine| machine.digest == package.digest());
             let mut none = true;
             for machine in made {
-                symbols.insert(machine.name.clone(), Symbols::beside(path, &package)?);
+                symbols.insert(machine.name.clone(), Symbols::beside_or_told(path, &package)?);
                 none = false;
             }
             anyhow::ensure!(
@@ -147,15 +148,16 @@ pub fn list(arguments: &ListArguments, client: &mut Client, output: &Output) -> 
         output.line(&format!("{} has no machines", device.status.name), &Value::Null);
         return Ok(());
     }
+    let width = width_of(machines.iter().map(|machine| machine.name.as_str()));
     output.line(
         &format!(
-            "{:<16} {:<8} {:<9} {:>6} {:>9} {:>8}  functions",
+            "{:<width$} {:<8} {:<9} {:>6} {:>9} {:>8}  functions",
             "machine", "version", "state", "tasks", "memory", "stored"
         ),
         &Value::Null,
     );
     for machine in &machines {
-        output.line(&machine_line(machine, &symbols), &Value::Null);
+        output.line(&machine_line(machine, width, &symbols), &Value::Null);
     }
     for lease in machines.iter().filter_map(lease::line) {
         output.line(&lease, &Value::Null);
@@ -163,8 +165,9 @@ pub fn list(arguments: &ListArguments, client: &mut Client, output: &Output) -> 
     let status = &device.status;
     if status.trash_machines > 0 {
         let line = format!(
-            "trash: {} machines, {} bytes of flash; see `tenure trash list`",
-            status.trash_machines, status.trash_bytes
+            "trash: {}, {} bytes of flash; see `tenure trash list`",
+            counted(status.trash_machines, "machine"),
+            status.trash_bytes
         );
         output.line(&line, &Value::Null);
     }
@@ -222,35 +225,32 @@ pub fn log(arguments: &LogArguments, client: &mut Client, output: &Output) -> an
         let known = machines.iter().any(|machine| machine.name == *name);
         anyhow::ensure!(known, "the device has no machine `{name}`; see `tenure list`");
     }
-    let (mut from, mut seen, mut told) = (0, (0, 0), (0, 0));
+    let mut followed = Followed::default();
+    followed.is_restart(device.status.boots);
     loop {
-        let (machine, level) = (arguments.machine.clone(), arguments.level);
-        let query = LogQuery { machine, from, level };
-        let page: anyhow::Result<LogPage> = client.at(&device.route).log(query);
-        let page = match page {
+        let page = match page_of(arguments, client, &device, &followed) {
             Ok(page) => page,
             Err(error) if !arguments.follow => return Err(error),
             Err(_) => {
-                let boots = device.status.boots;
                 let Some(again) = reconnect(arguments, client, &stop, output)? else {
                     return Ok(());
                 };
-                // Its lines are numbered anew after a restart, and those that it kept come first.
-                if again.status.boots != boots {
-                    (from, told) = (0, seen);
-                }
+                followed.is_restart(again.status.boots);
                 device = again;
                 continue;
             }
         };
+        if followed.is_restart(page.boot) {
+            let object = json!({ "event": "restarted", "boots": page.boot });
+            output.line(&format!("(the device has restarted; boot {})", page.boot), &object);
+            continue;
+        }
         for line in &page.lines {
-            let place = (line.boot, line.at_ms);
-            if place > told {
+            if followed.takes(line) {
                 output.log(line, &symbols.trace_in(line));
-                seen = seen.max(place);
             }
         }
-        from = page.next;
+        followed.go_on_from(page.next);
         if !page.more && !arguments.follow || stop.is_requested() || !has_reader() {
             return Ok(());
         }
@@ -258,6 +258,24 @@ pub fn log(arguments: &LogArguments, client: &mut Client, output: &Output) -> an
             std::thread::sleep(FOLLOW_EVERY);
         }
     }
+}
+
+/// The next lines of a device, and the boot that numbered them. A device of before doesn't say its boot with its lines and
+/// is asked for it.
+fn page_of(
+    arguments: &LogArguments,
+    client: &mut Client,
+    device: &Device,
+    followed: &Followed,
+) -> anyhow::Result<LogPage> {
+    let (machine, level) = (arguments.machine.clone(), arguments.level);
+    let query = LogQuery { machine, from: followed.next(), level };
+    let page: LogPage = client.at(&device.route).log(query)?;
+    if page.boot != 0 || !arguments.follow {
+        return Ok(LogPage { boot: page.boot.max(device.status.boots), ..page });
+    }
+    let status: DeviceStatus = client.at(&device.route).status(())?;
+    Ok(LogPage { boot: status.boots, ..page })
 }
 
 /// Waits until a device that went silent is there again; `None` if the user has had enough.
@@ -317,14 +335,14 @@ fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Resu
     Ok(())
 }
 
-fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
+fn machine_line(machine: &MachineStatus, width: usize, symbols: &MachineSymbols) -> String {
     let fault = machine.last_fault.as_ref().map(|fault| {
         let place = symbols.place(&machine.name, fault);
         let place = place.map_or(String::new(), |place| format!(" in {place}"));
         format!("  (last fault: {fault}{place})")
     });
     format!(
-        "{:<16} {:<8} {:<9} {:>6} {:>9} {:>8}  {}{}{}",
+        "{:<width$} {:<8} {:<9} {:>6} {:>9} {:>8}  {}{}{}",
         machine.name.as_str(),
         machine.version.to_string(),
         machine.state,

@@ -34,7 +34,8 @@ pub struct Arguments {
     /// Serve this machine alone, NAME or NAME@DEVICE, at whatever address a browser comes by.
     #[arg(long, value_name = "MACHINE")]
     machine: Option<Target>,
-    /// A domain whose hosts MACHINE.DEVICE.DOMAIN are led here, beside those of `localhost`.
+    /// A domain whose hosts MACHINE.DEVICE.DOMAIN are led here, beside those of `localhost`. It belongs on the Public Suffix List: else
+    /// one machine's page sets cookies for another's.
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
     /// Browsers come by a proxy, which sees to TLS and to how many connections each host has.

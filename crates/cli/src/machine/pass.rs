@@ -12,6 +12,7 @@ use crate::reach::client::Client;
 use crate::reach::whom::{Where, machine_named};
 use crate::terminal::clock::{now_in_milliseconds, parse_span, time};
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// Let the tenant of a machine reach its device by way of your others.
 ///
@@ -52,7 +53,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let pass = Pass { tenant: known.tenant, device: device.status.key, ends_unix_s };
     let pass = pass.sign(&client.keys().signing_key)?;
     let path = &arguments.output;
-    std::fs::write(path, pass).with_context(|| format!("can't write {}", path.display()))?;
+    whole_file::write(path, pass).with_context(|| format!("can't write {}", path.display()))?;
     let (until, device) = (time(ends_unix_s), &device.status.name);
     output.line(
         &format!("wrote {}: the tenant of {name} reaches {device} until {until}", path.display()),

@@ -51,6 +51,9 @@ struct Value {
     /// input, where one newline at its end is left out.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Take a value of no bytes, which is otherwise refused: the command before a pipe that failed leaves nothing there.
+    #[arg(long)]
+    empty: bool,
 }
 
 #[derive(clap::Args)]
@@ -147,7 +150,11 @@ fn list(place: &TenantWhere, output: &Output) -> anyhow::Result<()> {
 fn remove(named: &Named, output: &Output) -> anyhow::Result<()> {
     let mut session = Session::open(&named.place)?;
     let name = &named.name;
-    let version = session.list()?.last.saturating_add(1);
+    let known = session.list()?;
+    if !known.secrets.iter().any(|secret| secret.name == *name) {
+        bail!("there is no secret {name}; see `tenure secret list`");
+    }
+    let version = known.last.saturating_add(1);
     let change = SecretChange::remove(session.device.key, name.clone(), version);
     session.change(&change)?;
     let device = &session.device.name;
@@ -187,6 +194,11 @@ fn read(value: &Value) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     }
     if bytes.len() > SECRET_BYTES_MAX {
         bail!("a secret has at most {SECRET_BYTES_MAX} bytes");
+    }
+    if bytes.is_empty() && !value.empty {
+        let from = value.file.as_ref().map(|path| format!("in {}", path.display()));
+        let from = from.unwrap_or_else(|| "by standard input".to_owned());
+        bail!("nothing came {from}; --empty takes an empty value");
     }
     Ok(bytes)
 }

@@ -7,13 +7,14 @@ use serde_json::json;
 use tenure_package::Snapshot;
 use tenure_wire::Name;
 use tenure_wire::control::{Client as _, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead};
+use tenure_wire::printable::counted;
 
 use crate::home::Home;
-use crate::home::private_file;
 use crate::machine::install::{in_turn, transfer};
 use crate::reach::client::Client;
 use crate::reach::whom::Where;
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// Fetch all that a machine stores, as it is at one moment.
 ///
@@ -68,9 +69,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}.snapshot", arguments.machine)),
     };
-    private_file::replace(&path, &bytes)?;
+    whole_file::write_private(&path, &bytes)
+        .with_context(|| format!("can't write {}", path.display()))?;
     output.line(
-        &format!("{} values of {} are in {}", info.keys, arguments.machine, path.display()),
+        &format!("{} has {} of {}", path.display(), counted(info.keys, "value"), arguments.machine),
         &json!({
             "machine": arguments.machine.as_str(),
             "values": info.keys,
@@ -81,6 +83,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The most bytes of a snapshot in a file: a device's flash holds less.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// Runs `tenure restore`.
 ///
 /// # Errors
@@ -88,7 +93,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 /// budget has too little room.
 pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<()> {
     let path = &arguments.snapshot;
-    let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
+    let bytes = whole_file::read_named(path, FILE_BYTES_MAX)
+        .with_context(|| format!("can't read {}", path.display()))?;
     let snapshot = Snapshot::parse(&bytes).with_context(|| path.display().to_string())?;
     ensure!(
         snapshot.name == arguments.machine || arguments.of_another,
@@ -106,7 +112,7 @@ pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<
         client.at(&device.route).restore(Restore { machine: arguments.machine.clone() })
     })?;
     output.line(
-        &format!("{} has {values} values from {}", arguments.machine, path.display()),
+        &format!("{} has {} from {}", arguments.machine, counted(values, "value"), path.display()),
         &json!({ "machine": arguments.machine.as_str(), "values": values }),
     );
     Ok(())

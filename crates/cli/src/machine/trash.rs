@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use tenure_wire::control::{Client as _, Trash, TrashEmpty, TrashRestore, TrashedMachine};
+use tenure_wire::printable::span;
 use tenure_wire::{MachineId, Name};
 
 use crate::home::Home;
+use crate::machine::install::if_down;
 use crate::reach::client::{Client, Device};
-use crate::reach::whom::Where;
+use crate::reach::whom::{Where, machine_named};
 use crate::terminal::output::Output;
 
 /// List the machines that were removed from a device, fetch one back, or delete them for good.
@@ -72,9 +74,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             let found = find(&machines_in_trash(&mut client, &device)?, machine)?;
             let restore = TrashRestore { machine: found.id };
             client.at(&device.route).trash_restore(restore)?;
+            let state = machine_named(&mut client, &device, &found.name)?;
             output.line(
-                &format!("{} is back on {}", found.name, device.status.name),
-                &serde_json::json!({ "restored": found.name.as_str(), "id": found.id.to_string() }),
+                &format!("{} is back on {}{}", found.name, device.status.name, if_down(&state)),
+                &serde_json::json!({
+                    "restored": found.name.as_str(),
+                    "id": found.id.to_string(),
+                    "state": state.state,
+                }),
             );
         }
         Action::Empty(Empty { machine, place }) => {
@@ -139,7 +146,7 @@ fn list(machines: &[TrashedMachine], output: &Output) {
 }
 
 fn line(machine: &TrashedMachine) -> String {
-    let left = humantime::format_duration(Duration::from_secs(machine.left_s));
+    let left = span(Duration::from_secs(machine.left_s));
     let bytes = machine.stored_bytes + machine.code_bytes;
     format!("{}  {}  {bytes} bytes of flash, stays for {left}", machine.name, machine.id)
 }

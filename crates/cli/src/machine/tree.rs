@@ -1,7 +1,6 @@
 //! `tenure tree`: what a machine stores, shown and changed by its device's owner.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -10,11 +9,12 @@ use tenure_wire::Name;
 use tenure_wire::control::{Client as _, TreeChange, TreeNode, TreeQuery, TreeValue};
 use tenure_wire::limits::VALUE_BYTES_MAX;
 use tenure_wire::path;
-use tenure_wire::printable::printable;
+use tenure_wire::printable::{counted, printable};
 
 use crate::reach::client::{Client, Device};
 use crate::reach::pages::TreeWalk;
 use crate::reach::whom::Where;
+use crate::terminal::input;
 use crate::terminal::output::{Output, hex};
 
 /// Show what a machine stores, or change it.
@@ -143,16 +143,25 @@ fn show(
         bail!("{machine} stores nothing at `{path}`");
     }
     if output.is_json() {
-        let object: serde_json::Map<String, Value> =
-            values.iter().map(|(path, value)| (path.clone(), value_object(value))).collect();
+        let object: serde_json::Map<String, Value> = values
+            .iter()
+            .map(|(path, value)| (path.clone(), shown_object(value.as_ref())))
+            .collect();
         output.line("", &json!({ "machine": machine.as_str(), "tree": object }));
         return Ok(());
     }
     for (path, value) in &values {
-        let line = format!("{} = {}", printable(path), value_text(value));
+        let line = match value {
+            Some(value) => format!("{} = {}", printable(path), value_text(value)),
+            None => format!("{} is damaged: set it again, or delete it", printable(path)),
+        };
         output.line(&line, &Value::Null);
     }
     Ok(())
+}
+
+fn shown_object(value: Option<&TreeValue>) -> Value {
+    value.map_or_else(|| json!({ "damaged": true }), value_object)
 }
 
 /// Prints the value at `path` alone.
@@ -164,6 +173,7 @@ fn get(
 ) -> anyhow::Result<()> {
     let query = TreeQuery { machine: machine.clone(), path: path.to_string(), skip: 0 };
     let node: TreeNode = client.at(&device.route).tree(query)?;
+    ensure!(!node.is_damaged, "the value at `{path}` is damaged: set it again, or delete it");
     let value = node.value.with_context(|| match node.total {
         0 => format!("{machine} stores nothing at `{path}`"),
         _ => format!(
@@ -209,7 +219,7 @@ fn delete(
     let change = TreeChange { machine: machine.clone(), path: path.to_string(), value: None };
     let values = client.at(&device.route).tree_change(change)?;
     ensure!(values > 0, "{machine} stores nothing at `{path}`");
-    let what = if values == 1 { "1 value".to_string() } else { format!("{values} values") };
+    let what = counted(values, "value");
     output.line(
         &format!("deleted {what} of {machine} at {}", printable(path)),
         &json!({ "machine": machine.as_str(), "path": path, "deleted": values }),
@@ -221,9 +231,7 @@ fn delete(
 fn value_of(argument: &OsStr, is_hex: bool) -> anyhow::Result<TreeValue> {
     let bytes = match argument.as_bytes() {
         b"-" => {
-            let (mut bytes, limit) = (Vec::new(), VALUE_BYTES_MAX as u64 * 2 + 2);
-            std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
-            bytes
+            input::value(VALUE_BYTES_MAX * 2 + 2, "for an empty value write \"\" in place of -")?
         }
         bytes => bytes.to_vec(),
     };

@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use wasmparser::{BinaryReaderError, DataKind, Operator, Parser, Payload};
 
+use crate::make::fence;
 use crate::make::module::{append_number, append_section};
+use crate::make::project::name_of;
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::asc;
 use crate::make::sdk;
 use crate::make::source_map::LineMap;
+use crate::whole_file;
 
 /// The file that a project begins with, unless `sources` says otherwise.
 const SOURCE: &str = "assembly/index.ts";
@@ -37,10 +40,11 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     if project.wasi.is_some() {
         bail!("AssemblyScript has no WASI of its own; leave [wasi] out, or name a `module`");
     }
-    let target = folder.join("target");
-    fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
-    let wasm = format!("target/{}.wasm", project.name);
-    let mut asc = asc(folder)?;
+    let wasm = fence::module_to_make(folder, project.name.as_str())?;
+    if project.build.sources.is_empty() {
+        fence::file(folder, Path::new(SOURCE))?;
+    }
+    let mut asc = asc(Some(folder))?;
     asc.current_dir(folder);
     match project.build.sources.as_slice() {
         [] => asc.arg(SOURCE),
@@ -61,7 +65,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     }
     let status = asc.args(&project.build.flags).status().context("can't run asc")?;
     if !status.success() {
-        bail!("{} doesn't compile; see what asc says above", folder.display());
+        bail!("{} doesn't compile; see what asc says above", name_of(folder));
     }
     let wasm = folder.join(wasm);
     let made = Made::read(&wasm).with_context(|| wasm.display().to_string())?;
@@ -103,7 +107,7 @@ impl Made {
     /// Writes the module with its lines.
     fn write(mut self, path: &Path) -> std::io::Result<()> {
         self.lines.append_to(&mut self.module);
-        fs::write(path, self.module)
+        whole_file::write(path, self.module)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `tenure build`: compiles a machine project, packs it and signs the package.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -10,6 +9,7 @@ use crate::home::Home;
 use crate::make::assembly_script_project;
 use crate::make::c_project;
 use crate::make::compiled;
+use crate::make::fence;
 use crate::make::javascript_project;
 use crate::make::lua_project;
 use crate::make::module::Module;
@@ -20,10 +20,15 @@ use crate::make::refusal::Refusal;
 use crate::make::rust_project;
 use crate::make::sdk;
 use crate::make::symbols::{debug_path, names};
+use crate::make::trust::{self, Trust};
 use crate::make::unwinding;
 use crate::make::wasi::{self, WasiProgram};
 use crate::make::zig_project;
 use crate::terminal::output::Output;
+use crate::whole_file;
+
+/// The most bytes of a module with all that debuggers want to know.
+const MODULE_BYTES_MAX: u64 = 256 << 20;
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
 #[derive(clap::Args)]
@@ -39,6 +44,9 @@ pub struct Arguments {
     /// all others interpret.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = processor)]
     compile: Vec<CodeKind>,
+    /// Trust the project's folder from now on, though it belongs to another user: building runs code of who wrote it.
+    #[arg(long)]
+    trust: bool,
 }
 
 fn processor(name: &str) -> Result<CodeKind, String> {
@@ -68,6 +76,8 @@ pub struct Built {
 /// The project is not well formed, doesn't compile, or no compiler is there; the error says which.
 pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Result<()> {
     let to = arguments.output.as_deref();
+    let trust = if arguments.trust { Trust::Given } else { Trust::AsKnown };
+    trust::check(&arguments.project, trust, home)?;
     let built = build_for(&arguments.project, to, home, &arguments.compile)?;
     let package = Package::parse(&built.bytes)?;
     let (manifest, code_bytes) = (package.manifest(), package.code_bytes());
@@ -130,6 +140,7 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
 /// # Errors
 /// As [`run`].
 pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Result<Built> {
+    trust::check(folder, Trust::AsKnown, home)?;
     build_for(folder, output, home, &[])
 }
 
@@ -141,47 +152,61 @@ fn build_for(
     processors: &[CodeKind],
 ) -> anyhow::Result<Built> {
     let project = ProjectFile::read(folder)?;
-    sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
     let default = || folder.join(format!("{}.tenure", project.name));
     let path = output.map_or_else(default, Path::to_path_buf);
-    // The package has neither names nor DWARF: who explains a fault finds them beside it.
+    let beside = |kind: &CodeKind| path_beside(&path, *kind);
+    let outputs: Vec<_> = project.code.iter().map(beside).chain([path.clone()]).collect();
+    fence::check_outputs(folder, &outputs)?;
+    project.check_sources(folder)?;
+    sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
     let mut code = Vec::new();
     let (mut beside, mut missing) = (Vec::new(), Vec::new());
     for kind in &project.code {
-        let (one, program, debug_path) = match kind {
+        let (one, program) = match kind {
             CodeKind::WebAssembly => {
                 let (wasm, linked) = compile_wasm(folder, &project)?;
-                let module = fs::read(&wasm);
+                let module = whole_file::read(&wasm, MODULE_BYTES_MAX);
                 let module = module.with_context(|| format!("can't read {}", wasm.display()))?;
                 let module = unwinding::lower(&module)?.unwrap_or(module);
                 let module = linked_with_wasi(module, &project, &mut missing)?;
                 let code = CompiledCode::module(Module::read(&module)?, linked, names(&module));
-                (code, module, debug_path(&path))
+                (code, module)
             }
             kind => {
                 let program = native::build(folder, &project, *kind)?;
                 let code = CompiledCode::native(native::binary(&program, *kind)?)?;
-                (code, program.file, path.with_extension(format!("{kind}.elf")))
+                (code, program.file)
             }
         };
         code.push(one);
-        beside.push((debug_path, program));
+        beside.push((path_beside(&path, *kind), program));
     }
     let mut faster = Vec::new();
     for kind in processors {
         let wasm = code.iter().find_map(CompiledCode::wasm);
         let wasm = wasm.context("`--compile` compiles wasm, and the project's `code` has none")?;
-        let files = folder.join("target").join(format!("compiled-{kind}"));
+        let files = fence::made_folder(folder, &format!("target/compiled-{kind}"))?;
         faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
     }
     let uncallable = code.iter().flat_map(|code| code.uncallable().to_vec()).collect();
     let boards = code.iter().find_map(CompiledCode::refusal_by_boards);
     let files = project.wasi.as_ref().map(|wasi| wasi.values(folder)).transpose()?;
     let bytes = pack(&project, code, faster, files.unwrap_or_default(), &home.tenant_key()?)?;
-    for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
-        fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    // A build script may have made links meanwhile.
+    fence::check_outputs(folder, &outputs)?;
+    for (path, bytes) in beside.iter().map(|(path, bytes)| (path, bytes)).chain([(&path, &bytes)]) {
+        whole_file::write(path, bytes)
+            .with_context(|| format!("can't write {}", path.display()))?;
     }
     Ok(Built { path, bytes, uncallable, missing, boards })
+}
+
+/// Where what debuggers want to know lies: a package has neither names nor DWARF, and who explains a fault finds them beside it.
+fn path_beside(package: &Path, kind: CodeKind) -> PathBuf {
+    match kind {
+        CodeKind::WebAssembly => debug_path(package),
+        kind => package.with_extension(format!("{kind}.elf")),
+    }
 }
 
 /// A module with the functions of WASI that it imports, or as it is if it imports none.
@@ -242,9 +267,9 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
         }
         Code::In(Language::Lua) => Ok((lua_project::compile(folder, project)?, Linked::Elsewhere)),
         Code::Made(path) => {
-            let path = folder.join(path);
-            anyhow::ensure!(path.is_file(), "there is no {}; make it first", path.display());
-            Ok((path, Linked::Elsewhere))
+            let place = folder.join(path);
+            anyhow::ensure!(place.is_file(), "there is no {}; make it first", place.display());
+            Ok((fence::file(folder, path)?, Linked::Elsewhere))
         }
     }
 }

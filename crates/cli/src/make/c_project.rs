@@ -10,10 +10,13 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use crate::make::fence;
+use crate::make::project::name_of;
 use crate::make::project_file::{Library, ProjectFile};
 use crate::make::sdk::{self, Beside};
 use crate::make::sources::gather;
-use crate::make::toolchain::{Clang, Sysroot};
+use crate::make::toolchain::{Clang, Sysroot, command};
+use crate::whole_file;
 
 /// The options of every C file.
 pub(crate) const C_FLAGS: [&str; 6] = [
@@ -56,6 +59,10 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
         }
         build.add_language(&mut command, source);
         command.args(own_flags(project)).arg("-c").arg(source).args(["-o", &object]);
+        // What it includes counts as a source; the list of it is written through no link that lies there.
+        let list = format!("target/wasm/{number}.d");
+        let _ = fs::remove_file(folder.join(&list));
+        command.args(["-MMD", "-MF", &list]);
         if !run(&mut command)? {
             let advice = match build.beside() {
                 Beside::Small => {
@@ -64,7 +71,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
                 }
                 Beside::Standard | Beside::Wasi => "",
             };
-            bail!("{} doesn't compile; see what clang says above{advice}", folder.display());
+            bail!("{} doesn't compile; see what clang says above{advice}", name_of(folder));
         }
         objects.push(object);
     }
@@ -111,8 +118,7 @@ struct Build<'a> {
 
 impl<'a> Build<'a> {
     fn new(folder: &'a Path, project: &'a ProjectFile, clang: &'a Clang) -> anyhow::Result<Self> {
-        let target = folder.join("target/wasm");
-        fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+        let target = fence::made_folder(folder, "target/wasm")?;
         let is_small = project.build.library == Library::Small && project.wasi.is_none();
         let sysroot = (!is_small).then(|| Sysroot::find(clang, &target)).transpose()?;
         Ok(Self { folder, project, clang, sysroot })
@@ -129,7 +135,7 @@ impl<'a> Build<'a> {
 
     /// The compiler, with what all files have in common.
     fn clang(&self) -> Command {
-        let mut command = Command::new(&self.clang.program);
+        let mut command = command(&self.clang.program);
         command.current_dir(self.folder).arg(self.target()).arg("-mbulk-memory").args(C_FLAGS);
         command.args(SETJMP_FLAGS);
         let headers = if self.sysroot.is_some() { "standard" } else { "include" };
@@ -163,7 +169,8 @@ impl<'a> Build<'a> {
         let stamp = self.folder.join("target/wasm/sdk.stamp");
         let wanted = self.fingerprint();
         let is_there = |object: &String| self.folder.join(object).is_file();
-        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted)
+        let is_wanted = |made: Vec<u8>| made == wanted.as_bytes();
+        if whole_file::read(&stamp, wanted.len() as u64).is_ok_and(is_wanted)
             && objects.iter().all(is_there)
         {
             return Ok(objects);
@@ -179,7 +186,8 @@ impl<'a> Build<'a> {
                 bail!("the SDK doesn't compile here; see what clang says above");
             }
         }
-        fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))?;
+        whole_file::write(&stamp, wanted)
+            .with_context(|| format!("can't write {}", stamp.display()))?;
         Ok(objects)
     }
 
@@ -195,8 +203,8 @@ impl<'a> Build<'a> {
     }
 
     fn link(&self, objects: &[String]) -> anyhow::Result<PathBuf> {
-        let wasm = format!("target/{}.wasm", self.project.name);
-        let mut command = Command::new(&self.clang.program);
+        let wasm = fence::module_to_make(self.folder, self.project.name.as_str())?;
+        let mut command = command(&self.clang.program);
         let mut linker = OsString::from("-fuse-ld=");
         linker.push(&self.clang.linker.program);
         command.current_dir(self.folder).args([self.target(), "-nostdlib"]).arg(linker);
@@ -222,7 +230,7 @@ impl<'a> Build<'a> {
             command.args(["-lc++", "-lc++abi", "-lc", "-lm"]).arg(&sysroot.builtins);
         }
         if !run(command.args(["-o", &wasm]))? {
-            bail!("{} can't be linked; see what the linker says above", self.folder.display());
+            bail!("{} can't be linked; see what the linker says above", name_of(self.folder));
         }
         Ok(self.folder.join(wasm))
     }

@@ -15,7 +15,8 @@ use tenure_kernel::{COMPILED_STACK_BYTES, CompiledParts, host_functions};
 use tenure_package::CodeKind;
 use tenure_vm::{Image, Limits, translate};
 
-use crate::make::toolchain::{Clang, builtins, program_linker};
+use crate::make::toolchain::{Clang, builtins, command, program_linker};
+use crate::whole_file;
 
 /// Bounds of the C compiler: seconds of processor time, and kilobytes of address space.
 const SECONDS_MAX: u32 = 120;
@@ -66,13 +67,12 @@ fn target(kind: CodeKind) -> anyhow::Result<Target> {
     })
 }
 
-/// Compiles `wasm` for processors of that kind; files that come up on the way lie in `folder`.
+/// Compiles `wasm` for processors of that kind; files that come up on the way lie in `folder`, which is there.
 ///
 /// # Errors
 /// The module can't be compiled within bounds, or no compiler is there; the error says which.
 pub(crate) fn compile(wasm: &[u8], kind: CodeKind, folder: &Path) -> anyhow::Result<Vec<u8>> {
     let target = target(kind)?;
-    fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     let mut image = Vec::new();
     translate(wasm, &host_functions(), &Limits::default(), &mut image)
         .context("boards don't run this code")?;
@@ -100,7 +100,7 @@ pub(crate) fn compile(wasm: &[u8], kind: CodeKind, folder: &Path) -> anyhow::Res
 /// Compiles C to `compiled.o`; returns the functions whose frames are too large.
 fn compile_c(text: &str, target: &Target, folder: &Path) -> anyhow::Result<BTreeSet<u32>> {
     let clang = Clang::find()?;
-    fs::write(folder.join("compiled.c"), text)
+    whole_file::write(&folder.join("compiled.c"), text)
         .with_context(|| format!("can't write to {}", folder.display()))?;
     let mut command = bounded(&clang.program, SECONDS_MAX, KILOBYTES_MAX);
     command.current_dir(folder).args(target.clang);
@@ -123,7 +123,7 @@ fn compile_c(text: &str, target: &Target, folder: &Path) -> anyhow::Result<BTree
 
 /// The command that runs `program`, with so many seconds of processor time and kilobytes of address space.
 fn bounded(program: &Path, seconds: u32, kilobytes: u32) -> Command {
-    let mut command = Command::new("sh");
+    let mut command = command("sh");
     let bounds = format!("ulimit -t {seconds} && ulimit -v {kilobytes} && exec \"$@\"");
     command.args(["-c", &bounds, "sh"]).arg(program);
     command
@@ -152,7 +152,7 @@ fn link(base: u32, target: &Target, folder: &Path, library: &Path) -> anyhow::Re
 }}
 "
     );
-    fs::write(folder.join("compiled.x"), script)
+    whole_file::write(&folder.join("compiled.x"), script)
         .with_context(|| format!("can't write to {}", folder.display()))?;
     let mut command = program_linker()?;
     command.current_dir(folder).args(["-m", target.emulation, "--gc-sections", "--no-relax"]);

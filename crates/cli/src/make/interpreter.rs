@@ -10,9 +10,11 @@ use anyhow::{Context as _, bail, ensure};
 use wasmparser::{Operator, Parser, Payload};
 
 use crate::make::assembly_script_project::with_exact_memory;
+use crate::make::project::name_of;
 use crate::make::registry_tools::RegistryTool;
 use crate::make::sdk;
 use crate::make::toolchain::Clang;
+use crate::whole_file;
 
 /// Memory is a multiple of it.
 const STEP_BYTES: u32 = 16;
@@ -67,6 +69,9 @@ pub(super) fn fingerprint(clang: &Clang, sdk_folder: &str, flags: impl Hash) -> 
     format!("{:016x}", hasher.finish())
 }
 
+/// How the SDK's own compilers end that have said by themselves, with its place, what is wrong with a project.
+const MISTAKE: i32 = 3;
+
 /// Runs a tool that is to do `what` with the project or interpreter in `folder`.
 ///
 /// # Errors
@@ -79,8 +84,11 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let status = command.stdin(Stdio::null()).status();
     let status = status.with_context(|| format!("can't run {tool}"))?;
+    if status.code() == Some(MISTAKE) {
+        bail!("{} doesn't {what}", name_of(folder));
+    }
     if !status.success() {
-        bail!("{} doesn't {what}; see what {tool} says above", folder.display());
+        bail!("{} doesn't {what}; see what {tool} says above", name_of(folder));
     }
     Ok(())
 }
@@ -100,7 +108,7 @@ pub(super) fn fit(path: &Path, memory_bytes: u32, objects_least: u32) -> anyhow:
          tenure.toml asks for {bytes}; set memory_bytes in [budget] to more"
     );
     let module = with_exact_memory(&module, bytes)?;
-    fs::write(path, module).with_context(|| format!("can't write {}", path.display()))
+    whole_file::write(path, module).with_context(|| format!("can't write {}", path.display()))
 }
 
 /// Where a module's constants end, by the linker's word.

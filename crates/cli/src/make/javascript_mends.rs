@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
+use crate::whole_file;
+
 /// The engine's file that has all of them.
 const FILE: &str = "mquickjs.c";
 
@@ -83,5 +85,5 @@ pub(super) fn mend(folder: &Path) -> anyhow::Result<()> {
         ensure!(text.matches(place).count() == 1, "{} isn't the engine's: {place}", failed());
         text = text.replace(place, mended);
     }
-    fs::write(&path, text).with_context(failed)
+    whole_file::write(&path, text).with_context(failed)
 }

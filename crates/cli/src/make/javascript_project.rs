@@ -10,12 +10,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::make::fence;
 use crate::make::interpreter::{fingerprint, fit, installed, ready, run};
 use crate::make::javascript_mends::{MENDS, mend};
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::{ENGINE_SOURCES, RegistryTool, TYPESCRIPT};
 use crate::make::sdk;
-use crate::make::toolchain::Clang;
+use crate::make::toolchain::{Clang, command, neutral};
+use crate::whole_file;
 
 const LANGUAGE: &str = "JavaScript";
 
@@ -61,8 +63,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     }
     let clang = Clang::find()?;
     let engine = Engine::ready(&clang)?;
-    let target = folder.join("target/javascript");
-    fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+    fence::made_folder(folder, "target/javascript")?;
     let entry = match project.build.sources.first() {
         Some(source) => source.as_path(),
         None => {
@@ -71,15 +72,16 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
             )?
         }
     };
-    let mut node = Command::new("node");
+    fence::file(folder, entry)?;
+    let mut node = command("node");
     node.current_dir(folder).arg(format!("{}/javascript/build.cjs", sdk::FOLDER)).arg(PROGRAM);
     node.arg(entry).arg(&engine.typescript).arg(engine.folder.join(COMPILER));
     run(&mut node, "compile", folder, "Node.js")?;
 
     let mut compiler = clang_for(&clang, folder);
     run(compiler.args(["-c", PROGRAM, "-o", OBJECT]), "compile", folder, "clang")?;
-    let wasm = format!("target/{}.wasm", project.name);
-    let mut linker = Command::new(&clang.linker.program);
+    let wasm = fence::module_to_make(folder, project.name.as_str())?;
+    let mut linker = command(&clang.linker.program);
     linker.current_dir(folder).args(["--no-entry", "--gc-sections", "--export=__heap_base"]);
     linker.args(project.link_arguments(clang.linker.exact_memory)).args(&project.build.flags);
     linker.arg(OBJECT).args(engine.objects()).args(["-o", &wasm]);
@@ -96,7 +98,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
 pub(crate) fn found() -> anyhow::Result<String> {
     let clang = Clang::find()?;
     installed(RegistryTool::JavaScript, LANGUAGE)?;
-    let node = Command::new("node").arg("--version").stdin(Stdio::null()).output();
+    let node = neutral("node").arg("--version").stdin(Stdio::null()).output();
     let node = node.context("there is no Node.js; on Debian run: apt-get install nodejs npm")?;
     let version = String::from_utf8_lossy(&node.stdout).trim().to_owned();
     let source = RegistryTool::JavaScript.version();
@@ -150,19 +152,19 @@ fn make(clang: &Clang, sources: &Path, folder: &Path) -> anyhow::Result<()> {
         }
     }
     mend(folder)?;
-    let mut host = Command::new(&clang.program);
+    let mut host = command(&clang.program);
     host.current_dir(folder).args(["-O1", "-w", "-I.", "mquickjs_build.c"]);
     host.arg(sdk.join("javascript/stdlib.c")).args(["-lm", "-o", "table"]);
     run(&mut host, "compile", folder, "clang, for programs of this computer,")?;
     for (file, words) in
         [("mqjs_stdlib.h", &["-m32"][..]), ("mquickjs_atom.h", &["-a", "-m32"][..])]
     {
-        let mut table = Command::new(folder.join("table"));
+        let mut table = command(folder.join("table"));
         // It says on standard error that some objects have many properties.
         let made = table.args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
         let made = made.context("can't run the engine's own tool")?;
         ensure!(made.status.success(), "the engine's own tool makes no {file}");
-        fs::write(folder.join(file), made.stdout)?;
+        whole_file::write(&folder.join(file), made.stdout)?;
     }
     let own = |file: &str| sdk.join("javascript").join(file);
     let mut files = vec![own("engine.c"), own("compile.c")];
@@ -174,7 +176,7 @@ fn make(clang: &Clang, sources: &Path, folder: &Path) -> anyhow::Result<()> {
         compiler.arg("-c").arg(file).arg("-o").arg(object);
         run(&mut compiler, "compile", folder, "clang")?;
     }
-    let mut linker = Command::new(&clang.linker.program);
+    let mut linker = command(&clang.linker.program);
     linker.current_dir(folder).args(["--no-entry", "--gc-sections", "--stack-first"]);
     // Node.js gives what the compiler doesn't call, and longjmp.
     linker.arg("--allow-undefined").arg(format!("-zstack-size={COMPILER_STACK_BYTES}"));
@@ -187,7 +189,7 @@ fn make(clang: &Clang, sources: &Path, folder: &Path) -> anyhow::Result<()> {
 
 /// Clang for a C file of the engine or of a program, in `folder`.
 fn clang_for(clang: &Clang, folder: &Path) -> Command {
-    let mut command = Command::new(&clang.program);
+    let mut command = command(&clang.program);
     command.current_dir(folder).args(C_FLAGS);
     for headers in ["javascript/include", "c/include", "javascript"] {
         command.arg(format!("-I{}/{headers}", sdk::FOLDER));

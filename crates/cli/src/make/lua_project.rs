@@ -4,19 +4,19 @@
 //! clang stay the same, into the folder where their source lies. Lua's errors leave by longjmp, of which
 //! [`unwinding`](super::unwinding) makes returns.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 use crate::make::c_project::{NO_BUILTIN, SDK_FLAGS, SETJMP_FLAGS};
+use crate::make::fence;
 use crate::make::interpreter::{fingerprint, fit, installed, ready, run};
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::{LUA_SOURCES, RegistryTool};
 use crate::make::sdk;
 use crate::make::sources::gather;
-use crate::make::toolchain::{Clang, Sysroot};
+use crate::make::toolchain::{Clang, Sysroot, command};
 
 const LANGUAGE: &str = "Lua";
 
@@ -59,13 +59,13 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
     project.build.stack_bytes = project.build.stack_bytes.max(STACK_LEAST_BYTES);
     let clang = Clang::find()?;
     let engine = Engine::ready(&clang)?;
-    let target = folder.join("target/lua");
-    fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+    fence::made_folder(folder, "target/lua")?;
     let entry = project.build.sources.first().map_or(Path::new(ENTRY), PathBuf::as_path);
     if !folder.join(entry).is_file() {
         bail!("there is no {} in {}", entry.display(), folder.display());
     }
-    let mut compiler = Command::new(engine.folder.join(COMPILER));
+    fence::file(folder, entry)?;
+    let mut compiler = command(engine.folder.join(COMPILER));
     compiler.current_dir(folder).arg(PROGRAM);
     for (name, path) in files(folder, entry)? {
         compiler.arg(name).arg(path);
@@ -74,8 +74,8 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<Pa
 
     let mut compiler = clang_for(&clang, &engine.sysroot, folder);
     run(compiler.args(["-c", PROGRAM, "-o", OBJECT]), "compile", folder, "clang")?;
-    let wasm = format!("target/{}.wasm", project.name);
-    let mut linker = Command::new(&clang.linker.program);
+    let wasm = fence::module_to_make(folder, project.name.as_str())?;
+    let mut linker = command(&clang.linker.program);
     linker.current_dir(folder).args(["--no-entry", "--gc-sections", "--export=__heap_base"]);
     // Otherwise each exported function would begin with C's constructors and end with its streams.
     linker.arg("--export=__wasm_call_ctors");
@@ -153,7 +153,7 @@ impl Engine {
 fn make(clang: &Clang, sysroot: &Sysroot, sources: &Path, folder: &Path) -> anyhow::Result<()> {
     sdk::install(folder)?;
     let sdk = Path::new(sdk::FOLDER);
-    let mut host = Command::new(&clang.program);
+    let mut host = command(&clang.program);
     host.current_dir(folder).args(["-O1", "-w"]).arg("-I").arg(sources);
     host.arg(sdk.join("lua/compile.c")).args(["-lm", "-o", COMPILER]);
     run(&mut host, "compile", folder, "clang, for programs of this computer,")?;
@@ -171,7 +171,7 @@ fn make(clang: &Clang, sysroot: &Sysroot, sources: &Path, folder: &Path) -> anyh
 
 /// Clang for a C file of the interpreter or of a program, in `folder`. All that is formatted is so by the SDK's own snprintf.
 fn clang_for(clang: &Clang, sysroot: &Sysroot, folder: &Path) -> Command {
-    let mut command = Command::new(&clang.program);
+    let mut command = command(&clang.program);
     command.current_dir(folder).args(C_FLAGS).args(SETJMP_FLAGS).args(SDK_FLAGS);
     command.arg(format!("-I{}/c/standard", sdk::FOLDER));
     // The computer's own headers are for its own programs.

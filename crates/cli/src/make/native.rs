@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
@@ -15,10 +14,13 @@ use tenure_kernel::NativeParts;
 use tenure_package::CodeKind;
 
 use crate::make::c_project::{C_FLAGS, CPP_FLAGS, NO_BUILTIN, is_cpp, own_flags, sources};
+use crate::make::fence;
+use crate::make::project::name_of;
 use crate::make::project_file::{Code, Language, Library, ProjectFile};
 use crate::make::rust_project::compile_as;
 use crate::make::sdk;
-use crate::make::toolchain::{Clang, Rust, builtins, program_linker};
+use crate::make::toolchain::{Clang, Rust, builtins, command, program_linker};
+use crate::whole_file;
 
 /// The prefix of an exported function's name in a native program.
 const EXPORT_PREFIX: &str = "tenure_export_";
@@ -70,11 +72,10 @@ fn target(kind: CodeKind) -> anyhow::Result<Target> {
 /// It doesn't compile, or no compiler or linker is there; the error says which.
 pub fn build(folder: &Path, project: &ProjectFile, kind: CodeKind) -> anyhow::Result<Program> {
     let target = target(kind)?;
-    let output = folder.join("target").join(kind.as_str());
-    fs::create_dir_all(&output).with_context(|| format!("can't make {}", output.display()))?;
+    let output = fence::made_folder(folder, &format!("target/{kind}"))?;
     let objects = match project.written()? {
         Code::In(Language::Rust) => {
-            let mut command = Rust::find(target.rust)?.cargo_rustc(target.rust);
+            let mut command = Rust::find(target.rust, folder)?.cargo_rustc(target.rust);
             vec![compile_as(&mut command, folder, "staticlib", &[])?]
         }
         Code::In(Language::C) => compile_c(folder, project, &target, &output)?,
@@ -106,7 +107,7 @@ fn compile_c(
     let mut objects = Vec::new();
     for (number, source) in sources(folder, project)?.into_iter().chain(sdk).enumerate() {
         let object = output.join(format!("{number}.o"));
-        let mut command = Command::new(&clang.program);
+        let mut command = command(&clang.program);
         command.current_dir(folder).args(target.clang).args(C_FLAGS).arg(NO_BUILTIN);
         command.args(["-ffreestanding", "-ffunction-sections", "-fdata-sections"]);
         command.arg(format!("-I{}/c/include", sdk::FOLDER));
@@ -118,7 +119,7 @@ fn compile_c(
         let status = command.arg("-c").arg(&source).arg("-o").arg(&object_path).status();
         let status = status.with_context(|| format!("can't run {}", clang.program.display()))?;
         if !status.success() {
-            bail!("{} doesn't compile; see what clang says above", folder.display());
+            bail!("{} doesn't compile; see what clang says above", name_of(folder));
         }
         objects.push(object);
     }
@@ -134,7 +135,7 @@ fn link(
     base: u32,
 ) -> anyhow::Result<Vec<u8>> {
     let (script, program) = (output.join("memory.x"), output.join(format!("{base:x}.elf")));
-    fs::write(&script, linker_script(project, target, base))
+    whole_file::write(&script, linker_script(project, target, base))
         .with_context(|| format!("can't write {}", script.display()))?;
     let mut command = program_linker()?;
     command.args(["-m", target.emulation, "--gc-sections", "--no-relax", "--build-id=none", "-e0"]);

@@ -7,7 +7,9 @@ use anyhow::{Context as _, bail};
 use tenure_wire::Name;
 
 use crate::make::sdk;
+use crate::make::toolchain::{Clang, Linker, RUST_TARGET, Rust};
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// Make a machine project in a new folder, or a project of a protocol for the mesh.
 #[derive(clap::Args)]
@@ -171,9 +173,46 @@ pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf>
         Kind::Lua => LUA,
         Kind::Nihilo => NIHILO,
     };
-    let folder = write(parent, name, template, &[])?;
+    let mut words = vec![("{{reference}}", reference(kind))];
+    if !has_exact_linker(kind, parent) {
+        words.push(IN_PAGES);
+    }
+    let folder = write(parent, name, template, &words)?;
     sdk::install(&folder).with_context(|| format!("can't write to {}", folder.display()))?;
     Ok(folder)
+}
+
+/// The memory that a template asks for, and what it asks for where the linker makes memories of whole pages alone.
+const IN_PAGES: (&str, &str) = (
+    "memory_bytes = 16384",
+    "memory_bytes = 65536    # the linker of the computer that made this project makes whole pages of 64 KiB",
+);
+
+/// Whether what is made of a project below `parent` can be smaller than a page of 64 KiB. Where there is no compiler yet, the
+/// one that its absence is told with can.
+fn has_exact_linker(kind: Kind, parent: &Path) -> bool {
+    match kind {
+        Kind::Rust => Rust::find(RUST_TARGET, parent).map_or(true, |rust| rust.exact_memory()),
+        Kind::C => Clang::find().map_or(true, |clang| clang.linker.exact_memory),
+        // Without another linker Zig's own is taken.
+        Kind::Zig => Linker::find().is_some_and(|linker| linker.exact_memory),
+        Kind::Cpp | Kind::AssemblyScript | Kind::JavaScript | Kind::Lua | Kind::Nihilo => true,
+    }
+}
+
+/// Where the names stand that a program of that kind may call.
+fn reference(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Rust => "`cargo doc --open -p tenure`, or docs/generated/api-rust.md of Tenure",
+        Kind::C | Kind::Cpp => {
+            "`.tenure/sdk/c/include/tenure.h`, or docs/generated/api-c.md of Tenure"
+        }
+        Kind::Nihilo => "`.tenure/sdk/c/include/nihilo.h`",
+        Kind::AssemblyScript => "`.tenure/sdk/assemblyscript/tenure`",
+        Kind::Zig => "`.tenure/sdk/zig`",
+        Kind::JavaScript => "`.tenure/sdk/javascript/tenure.d.ts`",
+        Kind::Lua => "docs/languages.md of Tenure, \"Lua\"",
+    }
 }
 
 /// Makes the project of the protocol `name`, built with Tenure's sources in `sources`.
@@ -188,7 +227,8 @@ pub fn create_protocol(parent: &Path, name: &Name, sources: &Path) -> anyhow::Re
     let folder = write(parent, name, PROTOCOL, &[("{{sources}}", text)])?;
     // The versions that Tenure is tested with; cargo leaves out those that the project doesn't need.
     let (from, to) = (sources.join("Cargo.lock"), folder.join("Cargo.lock"));
-    fs::copy(&from, &to).with_context(|| format!("can't copy {}", from.display()))?;
+    let failed = || format!("can't copy {}", from.display());
+    whole_file::write(&to, fs::read(&from).with_context(failed)?).with_context(failed)?;
     Ok(folder)
 }
 
@@ -205,6 +245,13 @@ fn sources(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     fs::canonicalize(&folder).with_context(|| folder.display().to_string())
 }
 
+/// What a project is called in words: the name of its folder, also if that is the one at hand, or its path.
+pub(crate) fn name_of(folder: &Path) -> String {
+    let whole = folder.file_name().is_none().then(|| fs::canonicalize(folder).ok()).flatten();
+    let named = whole.as_deref().and_then(Path::file_name).map(|name| name.display().to_string());
+    named.unwrap_or_else(|| folder.display().to_string())
+}
+
 /// Writes the files of a project, with its name and `words` put in.
 fn write(
     parent: &Path,
@@ -213,16 +260,59 @@ fn write(
     words: &[(&str, &str)],
 ) -> anyhow::Result<PathBuf> {
     let folder = parent.join(name.as_str());
-    if folder.exists() {
+    // A link that leads to nothing is there, too.
+    if folder.symlink_metadata().is_ok() {
         bail!("{} is there already; choose another name or remove it", folder.display());
     }
+    fs::create_dir(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     for (file, text) in template {
         let path = folder.join(file);
         let parent = path.parent().unwrap_or(&folder);
         fs::create_dir_all(parent).with_context(|| format!("can't make {}", parent.display()))?;
         let named = text.replace("{{name}}", name.as_str());
         let text = words.iter().fold(named, |text, (word, with)| text.replace(word, with));
-        fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
+        whole_file::write(&path, text)
+            .with_context(|| format!("can't write {}", path.display()))?;
     }
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    /// The lists that readers copy from name each kind of project, so that a new one isn't forgotten there.
+    #[test]
+    fn lists_of_languages_in_the_docs_are_those_of_the_command() {
+        let kinds: Vec<String> = Kind::value_variants()
+            .iter()
+            .filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_string()))
+            .collect();
+        for (page, text) in [
+            ("README.md", include_str!("../../../../README.md")),
+            ("docs/guide.md", include_str!("../../../../docs/guide.md")),
+        ] {
+            let line = text.lines().find(|line| line.starts_with("tenure new ")).expect(page);
+            let words: Vec<&str> = line.split(|letter: char| !letter.is_alphanumeric()).collect();
+            let missing =
+                kinds.iter().filter(|kind| *kind != "rust" && !words.contains(&kind.as_str()));
+            assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new(), "{page}: {line}");
+        }
+    }
+
+    #[test]
+    fn project_in_the_folder_at_hand_goes_by_that_folders_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().join("greeter/.");
+        fs::create_dir(folder.path().join("greeter")).unwrap();
+        assert_eq!(
+            name_of(&here.join("..")),
+            folder.path().file_name().unwrap().display().to_string()
+        );
+        assert_eq!(name_of(Path::new("some/greeter")), "some/greeter");
+        let own = std::env::current_dir().unwrap();
+        assert_eq!(name_of(Path::new(".")), own.file_name().unwrap().display().to_string());
+    }
 }

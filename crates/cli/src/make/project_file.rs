@@ -8,12 +8,15 @@ use tenure_package::{CodeKind, Engine, Version};
 use tenure_wire::timer::{LocalSchedule, PERIOD_MS_MIN, Schedule, ScheduleError, When, Zone};
 use tenure_wire::{Audience, Budget, Capabilities, LogLevel, Name};
 
+use crate::make::fence::{self, FenceError};
 use crate::make::wasi::Wasi;
 use crate::make::zones::{self, ZoneNameError};
-use crate::written_file;
+use crate::{whole_file, written_file};
 
 /// The file's name.
 pub const FILE_NAME: &str = "tenure.toml";
+/// The most bytes that it has: a tree of a package is far shorter.
+const BYTES_MAX: u64 = 4 << 20;
 
 /// A project's description.
 #[derive(Clone, Debug, Deserialize)]
@@ -225,7 +228,7 @@ pub enum ProjectFileError {
     Content(PathBuf, anyhow::Error),
     /// It doesn't say where its code comes from, or says it twice.
     #[error(
-        "{FILE_NAME} says either `language` (rust, c, zig, assemblyscript, javascript, lua), or `module`, the WebAssembly file that another \
+        "{FILE_NAME} says either `language` (rust, c, cpp, zig, assemblyscript, javascript, lua), or `module`, the WebAssembly file that another \
          tool makes"
     )]
     Code,
@@ -257,13 +260,26 @@ impl ProjectFile {
         }
     }
 
+    /// Looks whether the sources that it names are files of its folder, and its folders of headers lie in it.
+    ///
+    /// # Errors
+    /// [`FenceError`].
+    pub(crate) fn check_sources(&self, folder: &Path) -> Result<(), FenceError> {
+        // A missing one is the compiler's to complain of: asc finds a source without its `.ts`.
+        let is_there = |path: &&PathBuf| folder.join(path).exists();
+        let mut sources = self.build.sources.iter().filter(is_there);
+        sources.try_for_each(|path| fence::file(folder, path).map(drop))?;
+        let mut include = self.build.include.iter().filter(is_there);
+        include.try_for_each(|path| fence::inside(folder, path).map(drop))
+    }
+
     /// Reads the project in `folder`.
     ///
     /// # Errors
     /// See [`ProjectFileError`].
     pub fn read(folder: &Path) -> Result<Self, ProjectFileError> {
         let path = folder.join(FILE_NAME);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match whole_file::read_text(&path, BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(ProjectFileError::Missing(folder.to_path_buf()));

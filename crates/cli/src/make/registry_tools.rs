@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use super::programs::{NEUTRAL, command, neutral};
+
 /// The folder for compilers, instead of `tenure/toolchains` in the user's folder of data (XDG).
 const FOLDER_VARIABLE: &str = "TENURE_TOOLCHAINS";
 
@@ -138,6 +140,11 @@ impl RegistryTool {
         if let Some(missing) = self.files().iter().find(|file| !draft.path().join(file).is_file()) {
             bail!("no {missing} was fetched");
         }
+        // One that lost a part is in the way. Another command's has that name when it is whole, so that it is looked for first.
+        if place.exists() && self.installed().is_none() {
+            std::fs::remove_dir_all(&place)
+                .with_context(|| format!("can't replace {}", place.display()))?;
+        }
         let moved = std::fs::rename(draft.path(), &place);
         // Another command may have been faster.
         if self.installed().is_none() {
@@ -149,7 +156,8 @@ impl RegistryTool {
     /// The commands that fetch it into `folder`.
     fn clients(self, folder: &Path) -> anyhow::Result<Vec<Command>> {
         let npm = |verb: &str| {
-            let mut npm = Command::new("npm");
+            let mut npm = command("npm");
+            npm.current_dir(folder);
             npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
             npm.arg("--prefix").arg(folder);
             npm
@@ -161,8 +169,8 @@ impl RegistryTool {
                 vec![npm]
             }
             Self::Zig => {
-                let mut python = Command::new("python3");
-                python.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
+                let mut python = isolated_python();
+                python.current_dir(folder).args(["-m", "pip", "install", "--quiet", "--no-deps"]);
                 python.args(["--root-user-action=ignore", "--only-binary=:all:", "--target"]);
                 python.arg(folder).arg(format!("ziglang=={}", self.version()));
                 vec![python]
@@ -198,21 +206,35 @@ fn write(folder: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
     for (name, text) in files {
         let path = folder.join(name);
         std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        std::fs::write(path, text)?;
+        // Into a folder that has just been made, and that nobody else knows.
+        std::fs::write(&path, text)?;
     }
     Ok(())
 }
 
 /// The command that fetches an engine's crate.
 fn vendor(folder: &Path) -> Command {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = command("cargo");
     cargo.args(["vendor", "--quiet", "--locked", "--respect-source-config", "vendor"]);
     cargo.current_dir(folder.join("engine"));
     cargo
 }
 
-/// The folder for compilers.
+/// Python that takes modules from where they are installed alone: none of the folder that it runs in, and none that the
+/// environment names.
+fn isolated_python() -> Command {
+    let mut python = command("python3");
+    python.arg("-I");
+    python
+}
+
+/// The folder for compilers, from `/` on.
 fn folder() -> anyhow::Result<PathBuf> {
+    let folder = folder_of_environment()?;
+    std::path::absolute(&folder).with_context(|| folder.display().to_string())
+}
+
+fn folder_of_environment() -> anyhow::Result<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     if let Some(folder) = named(FOLDER_VARIABLE) {
         return Ok(folder);
@@ -223,20 +245,20 @@ fn folder() -> anyhow::Result<PathBuf> {
     Ok(data.join("tenure/toolchains"))
 }
 
-/// AssemblyScript's compiler: the project's own, else Tenure's, else the one of this computer.
+/// AssemblyScript's compiler: that of the project that is built, else Tenure's, else the one of this computer.
 ///
 /// # Errors
 /// There is none.
-pub(crate) fn asc(project: &Path) -> anyhow::Result<Command> {
-    let own = project.join(RegistryTool::AssemblyScript.program());
-    let own = own.is_file().then(|| std::path::absolute(own)).transpose()?;
+pub(crate) fn asc(project: Option<&Path>) -> anyhow::Result<Command> {
+    let own = project.map(|project| project.join(RegistryTool::AssemblyScript.program()));
+    let own = own.filter(|own| own.is_file()).map(std::path::absolute).transpose()?;
     if let Some(script) = own.or_else(|| RegistryTool::AssemblyScript.installed()) {
-        let mut node = Command::new("node");
+        let mut node = neutral("node");
         node.arg(script);
         return Ok(node);
     }
-    if runs(Command::new("asc").arg("--version")) {
-        return Ok(Command::new("asc"));
+    if runs(neutral("asc").arg("--version")) {
+        return Ok(neutral("asc"));
     }
     bail!("there is no AssemblyScript here; run: tenure toolchain install assemblyscript")
 }
@@ -248,15 +270,15 @@ pub(crate) fn asc(project: &Path) -> anyhow::Result<Command> {
 /// There is none.
 pub(crate) fn zig() -> anyhow::Result<Command> {
     if let Some(program) = RegistryTool::Zig.installed() {
-        return Ok(Command::new(program));
+        return Ok(neutral(program));
     }
-    if runs(Command::new("zig").arg("version")) {
-        return Ok(Command::new("zig"));
+    if runs(neutral("zig").arg("version")) {
+        return Ok(neutral("zig"));
     }
     let python = || {
-        let mut command = Command::new("python3");
-        command.args(["-m", "ziglang"]);
-        command
+        let mut python = isolated_python();
+        python.current_dir(NEUTRAL).args(["-m", "ziglang"]);
+        python
     };
     if runs(python().arg("version")) {
         return Ok(python());

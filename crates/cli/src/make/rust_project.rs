@@ -1,22 +1,26 @@
 //! Rust projects: cargo compiles and links them, and says where the module lies.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use crate::make::project::name_of;
 use crate::make::project_file::ProjectFile;
 use crate::make::toolchain::{RUST_TARGET, Rust, cargo_build_for_wasi};
+use crate::whole_file;
+
+/// The most bytes of a Cargo.toml.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// Compiles a project to wasm; gives the module's path, and whether its memory is as small as can be.
 pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
     if project.wasi.is_some() {
         return Ok((compile_program(folder, project)?, false));
     }
-    let rust = Rust::find(RUST_TARGET)?;
+    let rust = Rust::find(RUST_TARGET, folder)?;
     // Rust's own allocator takes memory in whole pages of 64 KiB; the SDK's takes what it needs.
     let exact_memory = rust.exact_memory() && uses_sdk(folder)?;
     let mut command = rust.cargo_rustc(RUST_TARGET);
@@ -28,7 +32,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
 
 /// Compiles a project's program for WASI: its only one, or the one of the project's name.
 fn compile_program(folder: &Path, project: &ProjectFile) -> anyhow::Result<PathBuf> {
-    let mut command = cargo_build_for_wasi(&project.link_arguments(false))?;
+    let mut command = cargo_build_for_wasi(folder, &project.link_arguments(false))?;
     command.current_dir(folder).arg("--message-format=json-render-diagnostics");
     let mut programs = artifacts(&mut command, folder)?;
     let is_named = |path: &PathBuf| path.file_stem() == Some(OsStr::new(project.name.as_str()));
@@ -48,8 +52,8 @@ fn compile_program(folder: &Path, project: &ProjectFile) -> anyhow::Result<PathB
 /// Whether a Rust project is built with the crate `tenure`, or with Rust's standard library.
 fn uses_sdk(folder: &Path) -> anyhow::Result<bool> {
     let path = folder.join("Cargo.toml");
-    let text =
-        fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
+    let text = whole_file::read_text(&path, MANIFEST_BYTES_MAX)
+        .with_context(|| format!("can't read {}", path.display()))?;
     let manifest: toml::Table =
         toml::from_str(&text).with_context(|| path.display().to_string())?;
     let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
@@ -84,7 +88,7 @@ fn artifacts(command: &mut Command, folder: &Path) -> anyhow::Result<Vec<PathBuf
         }
     }
     if !cargo.wait().context("can't wait for cargo")?.success() {
-        bail!("{} doesn't compile; see what cargo says above", folder.display());
+        bail!("{} doesn't compile; see what cargo says above", name_of(folder));
     }
     Ok(found)
 }

@@ -3,13 +3,18 @@
 //! Each project has its own copy in `.tenure/sdk`, always that of the `tenure` command that builds
 //! it: no network is needed, paths in the project are relative, and editors find everything.
 
-use std::fs;
 use std::hash::{Hash as _, Hasher};
-use std::io;
 use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::make::fence;
+use crate::whole_file;
 
 /// Where a project's copy lies.
 pub const FOLDER: &str = ".tenure/sdk";
+/// The folder that it lies in.
+const ABOVE: &str = ".tenure";
 
 macro_rules! files {
     ($($path:literal,)+) => {
@@ -76,6 +81,7 @@ files! {
     "lua/engine.c",
     "lua/host.c",
     "lua/memory.c",
+    "lua/names.h",
     "rust/Cargo.toml",
     "rust/src/calls.rs",
     "rust/src/events.rs",
@@ -106,17 +112,20 @@ files! {
 /// compiled anew without need.
 ///
 /// # Errors
-/// A file can't be written.
-pub fn install(project: &Path) -> io::Result<()> {
+/// A file can't be written, or a link leads out of the copy.
+pub fn install(project: &Path) -> anyhow::Result<()> {
+    fence::check_tree(&project.join(ABOVE))?;
     for (path, text) in FILES {
         let path = project.join(FOLDER).join(path);
-        if fs::read_to_string(&path).is_ok_and(|current| current == *text) {
+        let is_current = |current: Vec<u8>| current == text.as_bytes();
+        if whole_file::read(&path, text.len() as u64).is_ok_and(is_current) {
             continue;
         }
+        let failed = || format!("can't write {}", path.display());
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            std::fs::create_dir_all(folder).with_context(failed)?;
         }
-        fs::write(&path, text)?;
+        whole_file::write(&path, text).with_context(failed)?;
     }
     Ok(())
 }
@@ -158,6 +167,8 @@ pub fn hash_below(folder: &str, hasher: &mut impl Hasher) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use gimli::{DwLang, Dwarf, EndianArcSlice, LittleEndian, SectionId};
 use tenure_package::{CodeKind, Package};
 use tenure_vm::{Limits, SourceMap};
 use tenure_wire::Name;
@@ -23,7 +23,12 @@ use crate::make::module::{Module, ModuleError};
 use crate::make::moved::Moved;
 use crate::make::source_map::{self, LineMap};
 use crate::make::variables::Variables;
+use crate::terminal::output::{tell_aside, tell_beside};
 use crate::terminal::trace::{Place, SourceLine};
+use crate::whole_file;
+
+/// The most bytes of a debug module.
+const DEBUG_BYTES_MAX: u64 = 256 << 20;
 
 /// The ending of a package's debug module, instead of `tenure`.
 const DEBUG_EXTENSION: &str = "debug.wasm";
@@ -129,7 +134,27 @@ impl Symbols {
             let map = text.and_then(|range| LineMap::from_json(debug.get(range)?).ok());
             mapped = map.map(|map| Mapped { map, code: code.to_vec(), module: debug.to_vec() });
         }
-        Ok(Self { map, names: sections.names, code_at, lines, variables, moved, mapped })
+        let mut symbols =
+            Self { map, names: sections.names, code_at, lines, variables, moved, mapped };
+        symbols.make_names_readable();
+        Ok(symbols)
+    }
+
+    /// Demangles the names, each by the language that its function was written in.
+    fn make_names_readable(&mut self) {
+        let names = std::mem::take(&mut self.names);
+        let readable = names.into_iter().map(|(function, name)| {
+            let language = is_mangled(&name).then(|| self.language_of(function)).flatten();
+            (function, readable(&name, language))
+        });
+        self.names = readable.collect();
+    }
+
+    /// The language of the unit that a function is of, if DWARF says so.
+    fn language_of(&self, function: u32) -> Option<DwLang> {
+        let address = self.address(Site { function, offset: 0, in_module: false })?;
+        let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
+        frames.next().ok()??.function?.language
     }
 
     /// As [`Self::of`], with the debug module that lies beside the package, if one does.
@@ -138,7 +163,7 @@ impl Symbols {
     /// It is there and can't be used.
     pub fn beside(path: &Path, package: &Package<'_>) -> anyhow::Result<Self> {
         let debug_path = debug_path(path);
-        match std::fs::read(&debug_path) {
+        match whole_file::read(&debug_path, DEBUG_BYTES_MAX) {
             Ok(debug) => Self::of(package, Some(&debug))
                 .with_context(|| format!("can't use {}", debug_path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -146,6 +171,22 @@ impl Symbols {
             }
             Err(error) => Err(error).context(format!("can't read {}", debug_path.display())),
         }
+    }
+
+    /// As [`Self::beside`], for somebody who asks for names and lines; where no debug module lies beside the package, that is
+    /// told.
+    ///
+    /// # Errors
+    /// As [`Self::beside`].
+    pub fn beside_or_told(path: &Path, package: &Package<'_>) -> anyhow::Result<Self> {
+        let debug = debug_path(path);
+        if !debug.exists() {
+            tell_beside(&format!(
+                "no {} lies beside it, which `tenure build` left with the package: names and lines are missing",
+                debug.display()
+            ));
+        }
+        Self::beside(path, package)
     }
 
     /// A function's name, if known.
@@ -214,11 +255,13 @@ impl Symbols {
         while let Ok(Some(frame)) = frames.next()
             && lines.len() < INLINED_MAX
         {
-            let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            let name = frame
+                .function
+                .as_ref()
+                .and_then(|name| Some(readable(&name.raw_name().ok()?, name.language)));
             let Some(location) = frame.location else { continue };
             if let (Some(file), Some(line)) = (location.file, location.line) {
-                let function = name.map(Cow::into_owned);
-                lines.push(SourceLine { function, file: file.into(), line });
+                lines.push(SourceLine { function: name, file: file.into(), line });
             }
         }
         Some(lines)
@@ -227,7 +270,8 @@ impl Symbols {
 
 /// The names of a module's functions, as far as it tells them; none of what is no module.
 pub fn names(module: &[u8]) -> BTreeMap<u32, String> {
-    Sections::read(module).map(|sections| sections.names).unwrap_or_default()
+    let names = Sections::read(module).map(|sections| sections.names).unwrap_or_default();
+    names.into_iter().map(|(function, name)| (function, readable(&name, None))).collect()
 }
 
 /// The parts of a module beside its code.
@@ -281,7 +325,7 @@ impl Sections {
             for naming in functions {
                 let naming = naming?;
                 // An imported or exported function goes by the name that both sides know.
-                self.names.entry(naming.index).or_insert_with(|| readable(naming.name));
+                self.names.entry(naming.index).or_insert_with(|| naming.name.to_owned());
             }
         }
         Ok(())
@@ -296,15 +340,38 @@ impl Sections {
     }
 }
 
-/// A name as its author wrote it: demangled, and without the hash that Rust's linker adds.
-fn readable(name: &str) -> String {
-    let demangled = addr2line::demangle_auto(Cow::Borrowed(name), None);
+/// A name as its author wrote it: demangled if `language` mangles, or nobody knows, and without the hash that Rust's
+/// linker adds. A name that isn't mangled stays: the demangler takes `i` for the type `int`.
+fn readable(name: &str, language: Option<DwLang>) -> String {
+    let may_be_mangled = is_mangled(name) && language.is_none_or(mangles);
+    let demangled = match may_be_mangled {
+        true => addr2line::demangle_auto(Cow::Borrowed(name), None),
+        false => Cow::Borrowed(name),
+    };
     match demangled.rsplit_once("::h") {
         Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
             path.to_owned()
         }
         _ => demangled.into_owned(),
     }
+}
+
+/// Whether a name begins as those of C++'s ABI (Itanium, §5.1.2) and of Rust (RFC 2603) do.
+fn is_mangled(name: &str) -> bool {
+    ["_Z", "__Z", "_R"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn mangles(language: DwLang) -> bool {
+    [
+        gimli::DW_LANG_Rust,
+        gimli::DW_LANG_C_plus_plus,
+        gimli::DW_LANG_C_plus_plus_03,
+        gimli::DW_LANG_C_plus_plus_11,
+        gimli::DW_LANG_C_plus_plus_14,
+        gimli::DW_LANG_C_plus_plus_17,
+        gimli::DW_LANG_C_plus_plus_20,
+    ]
+    .contains(&language)
 }
 
 /// The words between the place of a fault and the calls that led to it, as the kernel writes them.
@@ -368,7 +435,7 @@ impl MachineSymbols {
         let Ok(package) = Package::parse(package) else { return };
         match Symbols::beside(path, &package) {
             Ok(symbols) => self.insert(package.manifest().name.clone(), symbols),
-            Err(error) => eprintln!("faults won't be explained: {error:#}"),
+            Err(error) => tell_aside("faults won't be explained", &error),
         }
     }
 
@@ -402,6 +469,25 @@ impl MachineSymbols {
 mod tests {
     use super::*;
     use tenure_kernel::{Fault, FaultKind, Limit};
+
+    #[test]
+    fn name_of_c_stays_as_it_is_and_a_mangled_one_is_read_by_its_language() {
+        // The one-letter codes of types (Itanium C++ ABI §5.1.5.2) and other short names that a demangler takes for one.
+        for name in ["i", "d", "f", "v", "c", "St", "Ss", "PKc", "main", "Pv", "_Zone", "z"] {
+            assert_eq!(readable(name, Some(gimli::DW_LANG_C11)), name);
+            assert_eq!(readable(name, None), name);
+        }
+        for language in
+            [None, Some(gimli::DW_LANG_C_plus_plus_14), Some(gimli::DW_LANG_C_plus_plus_20)]
+        {
+            assert_eq!(readable("_ZN3pot4warmEv", language), "pot::warm()");
+        }
+        assert_eq!(readable("_ZN3pot4warmEv", Some(gimli::DW_LANG_C11)), "_ZN3pot4warmEv");
+        let rust = "_ZN3pot4warm17h0123456789abcdefE";
+        assert_eq!(readable(rust, Some(gimli::DW_LANG_Rust)), "pot::warm");
+        assert_eq!(readable("_RNvC3pot4warm", None), "pot::warm");
+        assert_eq!(readable("i", Some(gimli::DW_LANG_C_plus_plus_14)), "i", "extern \"C\"");
+    }
 
     #[test]
     fn fault_as_the_kernel_writes_it_names_its_site() {
@@ -449,7 +535,7 @@ mod tests {
             ("std::hash", "std::hash"),
             ("main", "main"),
         ] {
-            assert_eq!(readable(name), plain);
+            assert_eq!(readable(name, None), plain);
         }
     }
 }

@@ -4,6 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::programs::program_folders;
+pub(crate) use super::programs::{NEUTRAL, command, neutral};
+use crate::whole_file;
+
 /// The target that Rust machines are built for.
 pub const RUST_TARGET: &str = "wasm32-unknown-unknown";
 /// The target that Rust programs for WASI are built for.
@@ -88,14 +92,14 @@ pub enum ToolchainError {
 }
 
 impl Rust {
-    /// Looks for one.
+    /// Looks for the one that is active in `folder`: rustup goes by a project's `rust-toolchain.toml`.
     ///
     /// # Errors
     /// [`ToolchainError`] says how to get one.
-    pub fn find(target: &'static str) -> Result<Self, ToolchainError> {
+    pub fn find(target: &'static str, folder: &Path) -> Result<Self, ToolchainError> {
         let is_wasm = target == RUST_TARGET;
-        if libraries_for(target).is_some() {
-            return Ok(Self::Active { exact_memory: is_wasm && bundled_linker_is_exact() });
+        if libraries_for(target, folder).is_some() {
+            return Ok(Self::Active { exact_memory: is_wasm && bundled_linker_is_exact(folder) });
         }
         let linker = if is_wasm { Linker::find() } else { native_linker() };
         if debian_has_source()
@@ -122,8 +126,8 @@ impl Rust {
     /// the compiler of the machine's own crate.
     pub fn cargo_rustc(&self, target: &str) -> Command {
         let mut command = match self {
-            Self::Active { .. } => Command::new("cargo"),
-            Self::Debian { .. } => debian(Command::new("/usr/bin/cargo")),
+            Self::Active { .. } => command("cargo"),
+            Self::Debian { .. } => debian(command("/usr/bin/cargo")),
         };
         // Flags for the computer's own programs don't suit machines.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -144,15 +148,19 @@ impl Rust {
     }
 }
 
-/// `cargo build` for programs for WASI in the current folder, to be linked with the linker's `arguments`.
+/// `cargo build` for programs for WASI in `folder`, to be linked with the linker's `arguments`.
 ///
 /// # Errors
 /// [`ToolchainError::RustTarget`]: no Rust here has the target.
-pub fn cargo_build_for_wasi(arguments: &[String]) -> Result<Command, ToolchainError> {
-    if libraries_for(RUST_WASI_TARGET).is_none() {
+pub fn cargo_build_for_wasi(
+    folder: &Path,
+    arguments: &[String],
+) -> Result<Command, ToolchainError> {
+    if libraries_for(RUST_WASI_TARGET, folder).is_none() {
         return Err(ToolchainError::RustTarget { target: RUST_WASI_TARGET });
     }
-    let mut command = Command::new("cargo");
+    let mut command = command("cargo");
+    command.current_dir(folder);
     // Flags for the computer's own programs don't suit machines.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     command.args(["build", "--bins", "--release", "--target", RUST_WASI_TARGET]);
@@ -175,7 +183,7 @@ impl Clang {
         let mut fallback = None;
         for name in std::iter::once("clang".to_owned()).chain(numbered) {
             let Some(program) = find_program(&name) else { continue };
-            let own = output(Command::new(&program).arg("-print-prog-name=wasm-ld"))
+            let own = output(neutral(&program).arg("-print-prog-name=wasm-ld"))
                 .map(|path| PathBuf::from(path.trim()))
                 .filter(|path| path.is_absolute())
                 .and_then(|path| Linker::at(&path));
@@ -235,7 +243,7 @@ impl Sysroot {
         let mut library_folders = find("lib", "libc++.a");
         library_folders.extend(find("lib", "libc.a"));
         let words = ["--target=wasm32-wasip1", "--rtlib=compiler-rt", "-print-libgcc-file-name"];
-        let own = output(Command::new(&clang.program).args(words)).unwrap_or_default();
+        let own = output(neutral(&clang.program).args(words)).unwrap_or_default();
         let own = Some(PathBuf::from(own.trim())).filter(|path| path.is_file());
         let builtins = own.or_else(|| builtins(RUST_TARGET, target).ok())?;
         Some(Self { headers, cpp_headers, library_folders, builtins })
@@ -263,7 +271,7 @@ impl Linker {
     }
 
     fn at(program: &Path) -> Option<Self> {
-        let help = output(Command::new(program).arg("--help"))?;
+        let help = output(neutral(program).arg("--help"))?;
         Some(Self { program: program.into(), exact_memory: knows_page_size(&help) })
     }
 }
@@ -274,14 +282,14 @@ impl Linker {
 /// [`ToolchainError::Linker`] if there is none.
 pub fn program_linker() -> Result<Command, ToolchainError> {
     if let Some(linker) = native_linker() {
-        return Ok(Command::new(linker.program));
+        return Ok(command(linker.program));
     }
-    let folder = output(rustc().args(["--print", "target-libdir"])).unwrap_or_default();
+    let folder = output(neutral("rustc").args(["--print", "target-libdir"])).unwrap_or_default();
     let bundled = Path::new(folder.trim()).join("../bin/rust-lld");
     if !bundled.is_file() {
         return Err(ToolchainError::Linker);
     }
-    let mut command = Command::new(bundled);
+    let mut command = command(bundled);
     command.args(["-flavor", "gnu"]);
     Ok(command)
 }
@@ -300,8 +308,8 @@ fn native_linker() -> Option<Linker> {
 /// # Errors
 /// [`ToolchainError`] if no Rust here has them, or they don't compile.
 pub fn builtins(target: &'static str, folder: &Path) -> Result<PathBuf, ToolchainError> {
-    let libraries = match Rust::find(target)? {
-        Rust::Active { .. } => libraries_for(target),
+    let libraries = match Rust::find(target, Path::new(NEUTRAL))? {
+        Rust::Active { .. } => libraries_for(target, Path::new(NEUTRAL)),
         debian @ Rust::Debian { .. } => compiled_libraries(&debian, target, folder),
     };
     let files = libraries.and_then(|folder| std::fs::read_dir(folder).ok());
@@ -318,8 +326,8 @@ fn compiled_libraries(rust: &Rust, target: &str, folder: &Path) -> Option<PathBu
     let project = folder.join("builtins");
     std::fs::create_dir_all(project.join("src")).ok()?;
     let manifest = "[package]\nname = \"builtins\"\nedition = \"2024\"\n\n[workspace]\n";
-    std::fs::write(project.join("Cargo.toml"), manifest).ok()?;
-    std::fs::write(project.join("src/lib.rs"), "#![no_std]\n").ok()?;
+    whole_file::write(&project.join("Cargo.toml"), manifest).ok()?;
+    whole_file::write(&project.join("src/lib.rs"), "#![no_std]\n").ok()?;
     let products = std::path::absolute(project.join("target")).ok()?;
     let mut cargo = rust.cargo_rustc(target);
     cargo.arg("--quiet").current_dir(&project).env("CARGO_TARGET_DIR", &products);
@@ -327,14 +335,16 @@ fn compiled_libraries(rust: &Rust, target: &str, folder: &Path) -> Option<PathBu
     is_built.then(|| products.join(target).join("release/deps"))
 }
 
-/// Whether the active Rust has the libraries for `target`.
+/// Whether the Rust that is active outside of projects has the libraries for `target`.
 pub(crate) fn has_rust_target(target: &str) -> bool {
-    libraries_for(target).is_some()
+    libraries_for(target, Path::new(NEUTRAL)).is_some()
 }
 
-/// Where the active Rust keeps what it has compiled for `target`, if it has.
-fn libraries_for(target: &str) -> Option<PathBuf> {
-    let folder = output(rustc().args(["--print", "target-libdir", "--target", target]))?;
+/// Where the Rust that is active in `folder` keeps what it has compiled for `target`, if it has.
+fn libraries_for(target: &str, folder: &Path) -> Option<PathBuf> {
+    let mut rustc = command("rustc");
+    rustc.current_dir(folder).args(["--print", "target-libdir", "--target", target]);
+    let folder = output(&mut rustc)?;
     Some(PathBuf::from(folder.trim())).filter(|folder| folder.is_dir())
 }
 
@@ -342,16 +352,18 @@ fn knows_page_size(help: &str) -> bool {
     help.contains("--page-size")
 }
 
-/// Whether the linker that comes with the active Rust makes exact memories.
-fn bundled_linker_is_exact() -> bool {
-    let Some(folder) = output(rustc().args(["--print", "target-libdir"])) else { return false };
+/// Whether the linker that comes with the Rust that is active in `folder` makes exact memories.
+fn bundled_linker_is_exact(folder: &Path) -> bool {
+    let mut rustc = command("rustc");
+    rustc.current_dir(folder).args(["--print", "target-libdir"]);
+    let Some(folder) = output(&mut rustc) else { return false };
     let linker = Path::new(folder.trim()).join("../bin/rust-lld");
-    output(Command::new(linker).args(["-flavor", "wasm", "--help"]))
+    output(neutral(linker).args(["-flavor", "wasm", "--help"]))
         .is_some_and(|help| knows_page_size(&help))
 }
 
 fn debian_has_source() -> bool {
-    let sysroot = output(debian(Command::new("/usr/bin/rustc")).args(["--print", "sysroot"]));
+    let sysroot = output(debian(neutral("/usr/bin/rustc")).args(["--print", "sysroot"]));
     Path::new("/usr/bin/cargo").is_file()
         && sysroot.is_some_and(|folder| {
             Path::new(folder.trim()).join("lib/rustlib/src/rust/library/core").is_dir()
@@ -360,8 +372,7 @@ fn debian_has_source() -> bool {
 
 /// The environment in which Debian's Rust builds its own library.
 fn debian(mut command: Command) -> Command {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(PathBuf::from("/usr/bin")).chain(env::split_paths(&path));
+    let folders = std::iter::once(PathBuf::from("/usr/bin")).chain(program_folders());
     if let Ok(path) = env::join_paths(folders) {
         command.env("PATH", path);
     }
@@ -372,13 +383,8 @@ fn debian(mut command: Command) -> Command {
     command
 }
 
-fn rustc() -> Command {
-    Command::new("rustc")
-}
-
 fn find_program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+    program_folders().map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// The output of a program, if it can be run and ends well.

@@ -1,5 +1,6 @@
 //! `tenure toolchain`: the compilers of the languages that machines are written in.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -10,7 +11,7 @@ use crate::make::javascript_project;
 use crate::make::lua_project;
 use crate::make::registry_tools::{RegistryTool, asc, zig};
 use crate::make::toolchain::{
-    Clang, RUST_TARGET, RUST_WASI_TARGET, Rust, Sysroot, has_rust_target,
+    Clang, NEUTRAL, RUST_TARGET, RUST_WASI_TARGET, Rust, Sysroot, has_rust_target, neutral,
 };
 use crate::terminal::output::Output;
 
@@ -115,27 +116,25 @@ impl Toolchain {
     fn found(self) -> anyhow::Result<String> {
         match self {
             Self::Rust => {
-                Rust::find(RUST_TARGET)?;
+                Rust::find(RUST_TARGET, Path::new(NEUTRAL))?;
                 let wasi = match has_rust_target(RUST_WASI_TARGET) {
                     true => "",
                     false => "; for programs for WASI run: rustup target add wasm32-wasip1",
                 };
-                Ok(format!("{}{wasi}", said(Command::new("rustc").arg("--version"))?))
+                Ok(format!("{}{wasi}", said(neutral("rustc").arg("--version"))?))
             }
-            Self::C => said(Command::new(Clang::find()?.program).arg("--version")),
+            Self::C => said(neutral(Clang::find()?.program).arg("--version")),
             Self::Cpp => {
                 let (clang, folder) = (Clang::find()?, tempfile::tempdir()?);
                 let sysroot = Sysroot::find(&clang, folder.path())?;
-                Ok(format!("{}, {}", said(Command::new(clang.program).arg("--version"))?, sysroot.cpp_headers.display()))
+                Ok(format!("{}, {}", said(neutral(clang.program).arg("--version"))?, sysroot.cpp_headers.display()))
             }
-            Self::AssemblyScript => {
-                let folder = std::env::current_dir().context("can't tell the current folder")?;
-                said(asc(&folder)?.arg("--version"))
-            }
+            // A project's own is used where that is built, and isn't asked here.
+            Self::AssemblyScript => said(asc(None)?.arg("--version")),
             Self::Zig => Ok(format!("Zig {}", said(zig()?.arg("version"))?)),
             Self::JavaScript => javascript_project::found(),
             Self::Lua => lua_project::found(),
-            Self::TinyGo => said(Command::new("tinygo").arg("version")).context(
+            Self::TinyGo => said(neutral("tinygo").arg("version")).context(
                 "TinyGo is in no registry of packages: get it from tinygo.org; what `tinygo build -target=wasip1` makes is \
                  packed with `module` in tenure.toml",
             ),
@@ -207,7 +206,7 @@ impl Toolchain {
                 words.join(" ")
             );
         }
-        let mut command = Command::new(words.first().copied().unwrap_or_default());
+        let mut command = neutral(words.first().copied().unwrap_or_default());
         command.args(words.get(1..).unwrap_or_default()).env("DEBIAN_FRONTEND", "noninteractive");
         let status = command.stdin(Stdio::null()).status();
         let program = words.first().copied().unwrap_or_default();

@@ -5,10 +5,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use crate::make::fence;
+use crate::make::project::name_of;
 use crate::make::project_file::ProjectFile;
 use crate::make::registry_tools::zig;
 use crate::make::sdk;
-use crate::make::toolchain::Linker;
+use crate::make::toolchain::{Linker, command};
 
 /// The file that a project begins with, unless `sources` says otherwise.
 const SOURCE: &str = "src/main.zig";
@@ -17,9 +19,8 @@ const OBJECT: &str = "target/zig/main.o";
 
 /// Compiles a Zig project; gives the module's path, and whether its memory is as small as can be.
 pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
-    let target = folder.join("target/zig");
-    std::fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
-    let wasm = format!("target/{}.wasm", project.name);
+    fence::made_folder(folder, "target/zig")?;
+    let wasm = fence::module_to_make(folder, project.name.as_str())?;
     // Zig's own linker makes memories of whole pages of 64 KiB.
     let linker = Linker::find().filter(|linker| linker.exact_memory && project.wasi.is_none());
     let mut zig = zig()?;
@@ -42,11 +43,12 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
     zig.args(["-OReleaseSmall", "-fno-strip", "--cache-dir", "target/zig/cache"]);
     zig.args(&project.build.flags).args(["--dep", "tenure"]);
     let source = project.build.sources.first().map_or(Path::new(SOURCE), PathBuf::as_path);
+    fence::file(folder, source)?;
     zig.arg(format!("-Mroot={}", source.display()));
     zig.arg(format!("-Mtenure={}/zig/tenure.zig", sdk::FOLDER));
     run(&mut zig, "compile", folder, "zig")?;
     if let Some(linker) = &linker {
-        let mut command = Command::new(&linker.program);
+        let mut command = command(&linker.program);
         command.current_dir(folder).args(["--no-entry", "--export-dynamic", "--gc-sections"]);
         command.args(project.link_arguments(true)).args([OBJECT, "-o", &wasm]);
         run(&mut command, "link", folder, "the linker")?;
@@ -57,7 +59,7 @@ pub(crate) fn compile(folder: &Path, project: &ProjectFile) -> anyhow::Result<(P
 fn run(command: &mut Command, what: &str, folder: &Path, tool: &str) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("can't run {tool}"))?;
     if !status.success() {
-        bail!("{} doesn't {what}; see what {tool} says above", folder.display());
+        bail!("{} doesn't {what}; see what {tool} says above", name_of(folder));
     }
     Ok(())
 }

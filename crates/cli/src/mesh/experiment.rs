@@ -12,10 +12,12 @@ use tenure_protocols::experiment::{Order, sign};
 use tenure_protocols::plug_in::{Entry, Registry, Start};
 use tenure_wire::control::{Client as _, ExperimentLog, MeshStatus};
 use tenure_wire::message::List;
+use tenure_wire::printable::counted;
 
 use crate::home::Home;
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::Where;
+use crate::terminal::clock::{parse_any_span, parse_span_or_seconds};
 use crate::terminal::output::Output;
 
 /// How long between two looks for logs.
@@ -43,7 +45,7 @@ enum Verb {
         /// gap, flow-updating, limosense, push-sum, membership, or one that this program was built with.
         protocol: String,
         /// The time between its rounds, as in 500ms or 2s.
-        #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = parse_any_span)]
         interval: Duration,
         /// The contribution of each device to an aggregate: a number, `machines` or `uptime`.
         #[arg(long, default_value = "1", value_parser = parse_value, allow_negative_numbers = true)]
@@ -75,9 +77,9 @@ enum Verb {
     },
     /// Collect what all devices have noted, and print it.
     Logs {
-        /// How long to wait for those that are slow, in seconds.
-        #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-        wait: u64,
+        /// How long to wait for those that are slow; a number alone is seconds.
+        #[arg(long, value_name = "SPAN", default_value = "20s", value_parser = parse_span_or_seconds)]
+        wait: Duration,
         #[command(flatten)]
         place: Where,
     },
@@ -137,7 +139,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         }
         Verb::Logs { wait, .. } => {
             direct(&mut client, &home, (&device, &status), &Order::Collect)?;
-            return collect(&mut client, &device, &status, Duration::from_secs(*wait), output);
+            return collect(&mut client, &device, &status, *wait, output);
         }
     };
     direct(&mut client, &home, (&device, &status), &order)?;
@@ -189,9 +191,10 @@ fn collect(
         }
         if Instant::now() >= deadline {
             bail!(
-                "{} of {expected} devices sent their logs in time; were the others started with \
+                "{} of {} sent their logs in time; were the others started with \
                  --experiments?",
-                shown.len()
+                shown.len(),
+                counted(expected, "device")
             );
         }
         std::thread::sleep(LOOK_AGAIN);

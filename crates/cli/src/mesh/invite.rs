@@ -1,16 +1,20 @@
 //! `tenure invite`: lets a device that runs elsewhere into the owner's mesh; `tenure mesh`: what it
 //! knows there.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use serde_json::json;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{Client as _, Join, MeshStatus};
+use tenure_wire::printable::counted;
 
 use crate::device::link::invitation;
 use crate::home::Home;
 use crate::reach::client::{Client, Route};
 use crate::reach::place::Place;
 use crate::reach::whom::Where;
+use crate::terminal::clock::parse_span_or_seconds;
 use crate::terminal::output::Output;
 
 mod strangers;
@@ -38,9 +42,9 @@ pub struct Arguments {
     /// A member of the mesh, whoever of them hears the device: HOST:PORT.
     #[arg(long, value_name = "ADDR")]
     via: Option<String>,
-    /// With --via, how long to wait until the device is heard, and again until it is in, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 90, requires = "via")]
-    wait: u64,
+    /// With --via, how long to wait until the device is heard, and again until it is in; a number alone is seconds.
+    #[arg(long, value_name = "SPAN", default_value = "90s", requires = "via", value_parser = parse_span_or_seconds)]
+    wait: Duration,
 }
 
 /// Show what a device knows of its mesh: its neighbours, and the ways to others.
@@ -86,6 +90,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         .at(&route)
         .join(Join { invitation })
         .with_context(|| format!("{address} doesn't join the mesh"))?;
+    let _ = client.note(&route);
     let status: MeshStatus = client.at(&route).mesh(())?;
     output.line(
         &format!("{address} is in the mesh as {}", status.node),
@@ -110,7 +115,7 @@ pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     let print = |text: &str| output.line(text, &json!(null));
-    print(&format!("{} with {} neighbours", status.node, status.neighbours));
+    print(&format!("{} with {}", status.node, counted(status.neighbours, "neighbour")));
     for way in &status.ways {
         let name = way.device.as_ref().map_or("(no record yet)", |name| name.as_str());
         let metric = f64::from(way.metric) / 64.0;
@@ -123,5 +128,8 @@ pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
 fn route_to(client: &mut Client, text: &str) -> anyhow::Result<Route> {
     let owner = client.keys().signing_key.verifying_key();
     let place = Where::of(text).place(client, &owner)?;
-    client.route(&place)
+    let route = client.route(&place)?;
+    // One that is another owner's, or that can't be noted, answers as before.
+    let _ = client.note(&route);
+    Ok(route)
 }

@@ -13,6 +13,7 @@ use tenure_sim::mesh::{
 use tenure_wire::host_call::HostError;
 
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// How wide the progress bar is.
 const BAR: usize = 40;
@@ -85,7 +86,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+    whole_file::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
 /// The progress of a run, on a terminal.

@@ -25,6 +25,7 @@ use crate::reach::place::Place;
 use crate::terminal::output::tell_of_wait;
 use crate::terminal::stop::Stop;
 
+pub use control::Silent;
 pub use via::in_mesh;
 
 mod control;
@@ -32,6 +33,12 @@ mod via;
 
 /// How long a device or hub may take to say who it is.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How many addresses are asked at once who is there.
+const ASKED_AT_ONCE: usize = 256;
+/// How long it may take, once a call has failed, to find out why.
+const DIAGNOSIS_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an address of a computer on which nothing listens takes to say so.
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long one address of a host may take to answer before the next is asked beside it (RFC 8305 §8).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 /// How long a control function may take: a device that others keep busy shows meanwhile that it is there.
@@ -100,6 +107,8 @@ pub struct Client {
     via: Option<Box<via::Via>>,
     /// Ends what is waited for, in a shell that goes on after it.
     stop: Option<Stop>,
+    /// When the command's time is over, if it has one.
+    until: Option<std::time::Instant>,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -141,13 +150,18 @@ impl Client {
     pub fn new(home: &Home) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let keys = OwnerKeys::of(home)?;
-        let config = Config { timeout_max: TIMEOUT_MAX, ..Config::default() };
+        let config = Config {
+            timeout_max: TIMEOUT_MAX,
+            questions_max: ASKED_AT_ONCE,
+            queued_datagrams_max: ASKED_AT_ONCE,
+            ..Config::default()
+        };
         let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
         let link = UdpLink::bind_any()?;
         let (known, authority) = (Known::of(home)?, Authority::of(home)?);
         let greeted = BTreeMap::new();
-        let (via, stop) = (None, None);
+        let (via, stop, until) = (None, None, None);
         let home = home.clone();
         Ok(Self {
             endpoint,
@@ -162,7 +176,28 @@ impl Client {
             authority,
             via,
             stop,
+            until,
         })
+    }
+
+    /// Lets nothing be waited for after `until`.
+    pub fn end_by(&mut self, until: Option<std::time::Instant>) {
+        self.until = until;
+        if let Some(via) = &mut self.via {
+            via.end_by(until);
+        }
+    }
+
+    /// When the command's time is over, if it has one.
+    pub fn ends_by(&self) -> Option<std::time::Instant> {
+        self.until
+    }
+
+    /// As much of `timeout` as the command has.
+    fn bounded(&self, timeout: Duration) -> Duration {
+        let left =
+            self.until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
+        left.map_or(timeout, |left| left.min(timeout))
     }
 
     /// Lets `stop` end what is waited for from now on.
@@ -246,7 +281,7 @@ impl Client {
         loop {
             let now = self.clock.now();
             if let Some(address) = left.next() {
-                let deadline = now + IDENTIFY_TIMEOUT;
+                let deadline = now + self.bounded(IDENTIFY_TIMEOUT);
                 let handle = self.endpoint.identify(now, (*address).into(), deadline)?;
                 asked.push((handle, *address));
             }
@@ -266,6 +301,40 @@ impl Client {
                 if asked.is_empty() {
                     break;
                 }
+            }
+        }
+    }
+
+    /// Asks each of `addresses` who is there, many at once, and tells `heard` of each by its place in the list as soon as it
+    /// has answered, or hasn't in time.
+    ///
+    /// # Errors
+    /// The user has had enough, or the socket fails.
+    pub fn identify_each(
+        &mut self,
+        addresses: &[SocketAddr],
+        mut heard: impl FnMut(usize, Option<&Identity>),
+    ) -> anyhow::Result<()> {
+        let mut left = addresses.iter().enumerate();
+        let mut asked = Vec::new();
+        loop {
+            while asked.len() < ASKED_AT_ONCE
+                && let Some((place, address)) = left.next()
+            {
+                let now = self.clock.now();
+                let deadline = now + self.bounded(IDENTIFY_TIMEOUT);
+                let handle = self.endpoint.identify(now, (*address).into(), deadline)?;
+                asked.push((handle, place));
+            }
+            if asked.is_empty() {
+                return Ok(());
+            }
+            let Some(Event::Identified { handle, identity }) = self.event_before(None)? else {
+                continue;
+            };
+            if let Some(at) = asked.iter().position(|(one, _)| *one == handle) {
+                let (_, place) = asked.swap_remove(at);
+                heard(place, identity.as_ref());
             }
         }
     }
@@ -314,11 +383,28 @@ impl Client {
         }
         check_name(name, &proven.enrolment.device)?;
         self.authority.check_device(&proven)?;
-        self.known.met_device(&proven, &route.address)?;
+        let via = self.via.as_ref().map(|via| via.name());
+        self.known.met_device(&proven, &route.address, via)?;
         self.tell_time(&route, &status)?;
         let device = Device { route, status };
         self.agree_on_revocations(&device)?;
         Ok(device)
+    }
+
+    /// Remembers what answers at `route`, if it proves to be a device of this user's.
+    ///
+    /// # Errors
+    /// It can't be reached any more, or another device has its name by now.
+    pub fn note(&mut self, route: &Route) -> anyhow::Result<()> {
+        let record: Option<SignedRecord> = self.at(route).record(())?;
+        let Some(record) = record else { return Ok(()) };
+        let Ok(proven) = tenure_directory::open_whenever(&record) else { return Ok(()) };
+        let owner = self.keys.signing_key.verifying_key();
+        if proven.owner == owner && proven.device_machine == route.key {
+            let via = self.via.as_ref().map(|via| via.name());
+            self.known.met_device(&proven, &route.address, via)?;
+        }
+        Ok(())
     }
 
     /// How the device is. One that holds to this user's former keys is told of the present ones before.
@@ -540,10 +626,20 @@ impl Client {
         Ok(())
     }
 
-    /// Whether anybody answers at a route. By way of a member that isn't asked.
+    /// Whether anybody answers at a route, now that a call has failed. By way of a member that isn't asked.
     pub fn is_there(&mut self, route: &Route) -> bool {
         let Address::Udp(address) = route.address else { return true };
-        self.identify(&[address], "device").is_ok()
+        let until = self.until.replace(std::time::Instant::now() + DIAGNOSIS_TIMEOUT);
+        let answered = self.identify(&[address], "device").is_ok();
+        self.until = until;
+        answered
+    }
+
+    /// What the member that carries datagrams knows of the way to `route`, now that nothing comes from there; `None` if no
+    /// member does, or it doesn't answer either.
+    pub fn state_of_way(&mut self, route: &Route) -> Option<String> {
+        let Address::Mesh(node) = route.address else { return None };
+        self.via.as_mut()?.state_of_way(node)
     }
 
     fn start_call(
@@ -557,7 +653,7 @@ impl Client {
         let call = OutgoingCall {
             function: name.to_string(),
             parameter,
-            deadline: now + timeout,
+            deadline: now + self.bounded(timeout),
             attempts: ATTEMPTS,
         };
         let (address, epoch) = (route.address.clone(), route.epoch);
@@ -622,6 +718,7 @@ impl Client {
         route: Route,
     ) -> anyhow::Result<()> {
         client.stop.clone_from(&self.stop);
+        client.until = self.until;
         self.via = Some(Box::new(via::Via::new(member, client, route)?));
         Ok(())
     }
@@ -753,6 +850,9 @@ fn way_out(error: &ControlError) -> Option<&'static str> {
     match error {
         ControlError::NotOwner => Some("use the owner's keys (TENURE_HOME)"),
         ControlError::NoSuchMachine(_) => Some("see `tenure list`"),
+        ControlError::Full(what) if what.starts_with("the device takes ") => {
+            Some("remove one that you don't need (`tenure remove`)")
+        }
         ControlError::Full(_) => Some(
             "take off what you don't need (`tenure remove`, `tenure secret remove`), or make it smaller",
         ),
@@ -765,9 +865,32 @@ fn no_answer(what: &str, addresses: &[SocketAddr]) -> anyhow::Error {
     let whose = if what == "hub" { " --owner own" } else { "" };
     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let listen = texts.first().map_or("", String::as_str);
+    let at = texts.join(" or ");
+    // One that is there and has no time for an answer isn't started again.
+    if addresses.iter().all(|address| nothing_listens(*address)) {
+        return anyhow!(
+            "no {what} answers at {at}; is it running, and is the address right? \
+             Start one with: tenure {what} --data DIR{whose} --listen {listen}"
+        );
+    }
     anyhow!(
-        "no {what} answers at {}; is it running, and is the address right? \
-         Start one with: tenure {what} --data DIR{whose} --listen {listen}",
-        texts.join(" or ")
+        "no {what} answered at {at} in time: it is overloaded, stopped or out of reach, or the address is another's"
     )
+}
+
+/// Whether the computer at that address says that nobody listens there (ICMP's *port unreachable*).
+fn nothing_listens(address: SocketAddr) -> bool {
+    let refusal = || -> std::io::Result<()> {
+        let from: SocketAddr = match address {
+            SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = std::net::UdpSocket::bind(from)?;
+        socket.connect(address)?;
+        socket.set_read_timeout(Some(REFUSAL_TIMEOUT))?;
+        // A byte that is no datagram of ours: whoever is there takes no notice of it.
+        socket.send(&[0])?;
+        socket.recv(&mut [0; 1]).map(drop)
+    };
+    refusal().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

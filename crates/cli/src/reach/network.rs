@@ -70,15 +70,8 @@ pub fn can_send(from: SocketAddr, to: SocketAddr) -> bool {
 /// # Errors
 /// The host isn't known.
 pub fn addresses_of(text: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
-    let with_port = match text.parse::<Ipv6Addr>() {
-        Ok(ip) => format!("[{ip}]:{port}"),
-        Err(_) if text.contains(':') && !text.ends_with(']') => text.to_string(),
-        Err(_) => format!("{text}:{port}"),
-    };
-    let parts = with_port.rsplit_once(':').filter(|(host, port)| {
-        !host.is_empty() && !host.contains(char::is_whitespace) && port.parse::<u16>().is_ok()
-    });
-    let (host, _) = parts
+    let with_port = with_port(text, port);
+    let host = host_of(&with_port)
         .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))?;
     let found =
         with_port.to_socket_addrs().with_context(|| format!("the host `{host}` can't be found"))?;
@@ -90,6 +83,27 @@ pub fn addresses_of(text: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     }
     ensure!(!addresses.is_empty(), "the host `{host}` has no address");
     Ok(addresses)
+}
+
+/// Whether `HOST:PORT`, or `HOST`, names a host whose address is to be looked up, and which can be another one later.
+pub fn is_name(text: &str) -> bool {
+    let with_port = with_port(text, HUB_PORT);
+    with_port.parse::<SocketAddr>().is_err() && host_of(&with_port).is_some()
+}
+
+fn with_port(text: &str, port: u16) -> String {
+    match text.parse::<Ipv6Addr>() {
+        Ok(ip) => format!("[{ip}]:{port}"),
+        Err(_) if text.contains(':') && !text.ends_with(']') => text.to_string(),
+        Err(_) => format!("{text}:{port}"),
+    }
+}
+
+/// The host of `HOST:PORT`; none if that is no address.
+fn host_of(with_port: &str) -> Option<&str> {
+    let (host, port) = with_port.rsplit_once(':')?;
+    let is_host = !host.is_empty() && !host.contains(char::is_whitespace);
+    (is_host && port.parse::<u16>().is_ok()).then_some(host)
 }
 
 /// Reads `HOST:PORT#KEY`, where the key says who is meant; the address alone says where to look.
@@ -125,6 +139,18 @@ mod tests {
             assert_eq!(address_of(text, 7).unwrap(), ([0, 0, 0, 0, 0, 0, 0, 1], port).into());
         }
         assert_eq!(address_of("127.0.0.1", 7).unwrap(), "127.0.0.1:7".parse().unwrap());
+    }
+
+    #[test]
+    fn names_are_told_from_addresses_and_from_what_is_neither() {
+        for name in ["hub.example", "hub.example:7369", "localhost", "attic:1"] {
+            assert!(is_name(name), "{name}");
+        }
+        for other in
+            ["127.0.0.1", "127.0.0.1:7369", "::1", "[::1]:7369", "[::1]", "a b", "hub:http", ""]
+        {
+            assert!(!is_name(other), "{other}");
+        }
     }
 
     #[test]

@@ -32,17 +32,18 @@ pub(crate) fn gather<T>(
 /// A walk over a machine's tree, node by node, which `ask` tells by path and by how many children are known.
 pub(crate) struct TreeWalk<A> {
     ask: A,
-    values: Vec<(String, TreeValue)>,
+    /// Those that can't be read are `None`.
+    values: Vec<(String, Option<TreeValue>)>,
     /// How many questions were asked.
     asked: usize,
 }
 
 impl<A: FnMut(&str, u32) -> anyhow::Result<TreeNode>> TreeWalk<A> {
-    /// The values at `path` and below it.
+    /// The values at `path` and below it; one that can't be read is `None`.
     ///
     /// # Errors
     /// Those of `ask`, or the device tells what is no tree: too deep, or without end.
-    pub(crate) fn values(ask: A, path: &str) -> anyhow::Result<Vec<(String, TreeValue)>> {
+    pub(crate) fn values(ask: A, path: &str) -> anyhow::Result<Vec<(String, Option<TreeValue>)>> {
         let mut walk = Self { ask, values: Vec::new(), asked: 0 };
         walk.visit(path)?;
         Ok(walk.values)
@@ -55,8 +56,8 @@ impl<A: FnMut(&str, u32) -> anyhow::Result<TreeNode>> TreeWalk<A> {
             self.asked += 1;
             ensure!(self.asked <= LISTED_MAX, "the device tells of values without end");
             let node = (self.ask)(path, skip)?;
-            if let (0, Some(value)) = (skip, node.value) {
-                self.values.push((path.to_string(), value));
+            if skip == 0 && (node.value.is_some() || node.is_damaged) {
+                self.values.push((path.to_string(), node.value));
             }
             for child in &node.children {
                 // One without a name would be its own parent, as deep as this computer's stack goes.

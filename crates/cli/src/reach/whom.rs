@@ -2,22 +2,26 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_package::{Pass, PassShown};
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
-use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
+use tenure_wire::directory::{DeviceRecord, Found, Query, Refusal, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
 use crate::home::Home;
-use crate::reach::client::{Client, Device, LeasedDevice, Route, in_mesh};
+use crate::reach::client::{Client, Device, LeasedDevice, Route, Silent, in_mesh};
 use crate::reach::discovery;
 use crate::reach::network::{DEVICE_PORT, HUB_PORT, UNREADABLE, addresses_of, split_key};
 use crate::reach::pages::gather;
 use crate::reach::place::Place;
+use crate::terminal::clock;
 
+/// From how long after its end on a record that is still given out points to a clock that is wrong, in seconds.
+const CLOCKS_DIFFER_S: u64 = 10 * 60;
 /// How long the hub may take to answer.
-const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a device is looked for if nobody says: on this computer.
 const HERE: &str = "127.0.0.1:7370";
@@ -100,15 +104,21 @@ impl Where {
         let query = Query::Device(name.clone());
         let (record, address) = self.found_through(client, &query, &format!("device `{name}`"))?;
         let route = Route { key: record.device_machine, address, epoch: Some(record.epoch) };
-        client.device_at(route, Some(&name))
+        client
+            .device_at(route.clone(), Some(&name))
+            .map_err(|error| told_of_way(client, &route, error))
     }
 
     /// Lets `client` reach others by way of `member`.
-    fn go_through(&self, client: &mut Client, member: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// The member isn't known or can't be reached, or isn't this user's.
+    pub fn go_through(&self, client: &mut Client, member: &str) -> anyhow::Result<()> {
         if client.goes_through() == Some(member) {
             return Ok(());
         }
         let mut to_member = Client::new(&Home::from_environment()?)?;
+        to_member.end_by(client.ends_by());
         let place = Self { hub: self.hub.clone(), ..Self::of(member) };
         let device = place.connect(&mut to_member).context("the member of the mesh")?;
         client.go_through(member, to_member, device.route)
@@ -169,6 +179,7 @@ impl Where {
         let home = Home::from_environment()?;
         let (pass, to) = read_pass(pass, owner)?;
         let mut to_member = Client::new(&home)?;
+        to_member.end_by(client.ends_by());
         let place = Self { hub: self.hub.clone(), ..Self::of(member) };
         let place = place.place(&mut to_member, owner).context("the member of the mesh")?;
         let device = to_member.leased_device(&place, *owner).context("the member of the mesh")?;
@@ -280,7 +291,7 @@ impl Where {
             (Ok(Some(found)), _) => found,
             // A device that was met before needs no hub, nor one that lists it again already.
             (Ok(None) | Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
-            (Ok(None), None) => bail!(unlisted(&format!("device `{name}`"))),
+            (Ok(None), None) => bail!(unlisted(&format!("device `{name}`"), HUBS_DEVICES)),
             (Err(error), None) => return Err(error),
         };
         let record = proven(&found, client, owner, &format!("device `{name}`"))?;
@@ -302,7 +313,7 @@ impl Where {
     /// No hub is known or answers, or it has no such record that proves itself.
     pub fn record(&self, client: &mut Client, name: &Name) -> anyhow::Result<DeviceRecord> {
         let found = self.ask_hub(client, &Query::Device(name.clone()))?;
-        let found = found.with_context(|| unlisted(&format!("device `{name}`")))?;
+        let found = found.with_context(|| unlisted(&format!("device `{name}`"), HUBS_DEVICES))?;
         let owner = client.keys().signing_key.verifying_key();
         proven(&found, client, &owner, &format!("device `{name}`"))
     }
@@ -320,8 +331,8 @@ impl Where {
             }
         };
         let found = found.with_context(|| match target {
-            Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
-            target => unlisted(&format!("machine `{target}`")),
+            Target::Remote { device, .. } => unlisted(&format!("device `{device}`"), HUBS_DEVICES),
+            target => unlisted(&format!("machine `{target}`"), HUBS_MACHINES),
         })?;
         let owner = client.keys().signing_key.verifying_key();
         let record = proven(&found, client, &owner, &format!("`{target}`"))?;
@@ -391,8 +402,16 @@ fn proven(
     owner: &VerifyingKey,
     what: &str,
 ) -> anyhow::Result<DeviceRecord> {
-    let record = tenure_directory::open(&found.record, client.unix_s())
-        .with_context(|| format!("the record of {what} proves nothing"))?;
+    let now_unix_s = client.unix_s();
+    let record = tenure_directory::open(&found.record, now_unix_s).map_err(|refusal| {
+        let expires = tenure_directory::open_whenever(&found.record).ok();
+        match (refusal, expires) {
+            (Refusal::Expired, Some(record)) => {
+                anyhow!(out_of_time(what, record.expires_unix_s, now_unix_s))
+            }
+            _ => anyhow!(refusal).context(format!("the record of {what} proves nothing")),
+        }
+    })?;
     if record.owner != *owner {
         bail!("{what} is on a device of another owner");
     }
@@ -475,6 +494,60 @@ fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> No
     NoSuch(format!("the device has no machine `{name}`; it has: {}", names.join(", ")))
 }
 
-fn unlisted(what: &str) -> NoSuch {
-    NoSuch(format!("the hub knows no {what}; see `tenure list --all`"))
+fn unlisted(what: &str, list: &str) -> NoSuch {
+    NoSuch(format!("the hub knows no {what}; see `{list}`"))
+}
+
+/// The commands that list what a hub knows.
+const HUBS_DEVICES: &str = "tenure devices --hub";
+const HUBS_MACHINES: &str = "tenure list --all";
+
+/// `error`, with what the member knows of the way if nothing comes from a device behind it.
+fn told_of_way(client: &mut Client, route: &Route, error: anyhow::Error) -> anyhow::Error {
+    if error.downcast_ref::<Silent>().is_none() {
+        return error;
+    }
+    match client.state_of_way(route) {
+        Some(state) => anyhow!("{error:#}: {state}"),
+        None => error,
+    }
+}
+
+/// Why a record that its device signed doesn't count now: those who gave it judge it by other clocks.
+fn out_of_time(what: &str, expires_unix_s: u64, now_unix_s: u64) -> String {
+    let (expires, now) = (clock::time(expires_unix_s), clock::time(now_unix_s));
+    if expires_unix_s >= now_unix_s {
+        let ahead = clock::rough(expires_unix_s - now_unix_s);
+        return format!(
+            "the record of {what} counts until {expires}, {ahead} from now by this computer's clock, which is longer \
+             than one lasts: this computer's clock ({now}) is behind, or that of the device ahead"
+        );
+    }
+    let ago = now_unix_s - expires_unix_s;
+    let since = format!(
+        "the record of {what} counted until {expires}, and by this computer's clock it is {now}, {} later",
+        clock::rough(ago)
+    );
+    match ago < CLOCKS_DIFFER_S {
+        true => format!("{since}: the device was silent since; try again in a moment"),
+        false => format!("{since}, though it is still given out: is this computer's clock right?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_that_is_out_of_time_is_told_with_both_times_and_the_clock_that_is_wrong() {
+        let (expires, day) = (1_796_000_000, 24 * 60 * 60);
+        let told = |now| out_of_time("device `n12`", expires, now);
+        let late = told(expires + 400 * day);
+        assert!(
+            late.contains("later, though it is still given out: is this computer's clock right?")
+        );
+        let early = told(expires - 400 * day);
+        assert!(early.contains("this computer's clock") && early.contains("is behind"), "{early}");
+        assert!(told(expires + 20).ends_with("try again in a moment"), "{}", told(expires + 20));
+    }
 }

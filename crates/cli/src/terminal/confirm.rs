@@ -1,8 +1,10 @@
 //! Asking before what can't be taken back lightly.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::{Context as _, bail};
+
+use crate::terminal::output::prompt;
 
 /// Asks the user `question`, unless `yes` says so already.
 ///
@@ -15,8 +17,7 @@ pub fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
         bail!("{question} say so with --yes");
     }
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush().context("the terminal")?;
+    prompt(question).context("the terminal")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("the terminal")?;
     match answer.trim() {

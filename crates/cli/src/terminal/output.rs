@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -12,7 +12,7 @@ use tenure_wire::control::LogLine;
 
 use tenure_wire::printable::{misleads, printable};
 
-use crate::terminal::trace::{Place, trace_lines};
+use crate::terminal::trace::{Place, hint_of, trace_lines};
 
 /// Why a part of the output was lost, if one was.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -39,14 +39,58 @@ pub fn has_reader() -> bool {
 /// Whether JSON was asked for.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
+/// Whether the output is for a program: no question is asked then.
+pub fn is_json_wanted() -> bool {
+    AS_JSON.load(Ordering::Relaxed)
+}
+
 /// Says to standard error what a command waits for, as text or as an object.
 pub fn tell_of_wait(text: &str) {
-    let text = match AS_JSON.load(Ordering::Relaxed) {
-        true => printable_json(&serde_json::json!({ "waiting": text })),
-        false => format!("waiting: {}", printable(text)),
+    tell_as("waiting", text);
+}
+
+/// Says to standard error what a user should know of an outcome, as text or as an object.
+pub fn tell_beside(text: &str) {
+    tell_as("note", text);
+}
+
+fn tell_as(what: &str, text: &str) {
+    let text = match is_json_wanted() {
+        true => printable_json(&serde_json::json!({ what: text })),
+        false => format!("{what}: {}", printable(text)),
     };
     let _ = writeln!(std::io::stderr(), "{text}");
 }
+
+/// Says to standard error what went wrong beside what a command does, as text or as an object.
+pub fn tell_aside(what: &str, error: &anyhow::Error) {
+    let text = format!("{what}: {}", tell(error));
+    let text = match is_json_wanted() {
+        true => printable_json(&serde_json::json!({ "warning": text })),
+        false => printable_lines(&text),
+    };
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Asks something on standard error; others may have a hand in the words.
+///
+/// # Errors
+/// The terminal is gone.
+pub fn prompt(question: &str) -> std::io::Result<()> {
+    let mut terminal = std::io::stderr();
+    write!(terminal, "{} [y/N] ", printable_lines(question))?;
+    terminal.flush()
+}
+
+/// How wide a column of names is: as the longest of `names`, and no narrower than tables usually have it.
+pub fn width_of<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(|name| name.chars().count()).fold(NAME_COLUMNS, usize::max)
+}
+
+/// How wide a column of names is at least.
+const NAME_COLUMNS: usize = 16;
+/// The longest name of a machine in the log so far, or how wide its column is at least.
+static LOG_COLUMNS: AtomicUsize = AtomicUsize::new(14);
 
 /// How a command prints.
 #[derive(Clone, Copy, Debug)]
@@ -137,10 +181,13 @@ impl Output {
             None => format!("{seconds:>5}.{millis:03}"),
         };
         let style = self.style_of(&line.level);
+        // Of a log that goes on nobody knows the longest name.
+        let own = line.machine.as_str().chars().count();
+        let width = LOG_COLUMNS.fetch_max(own, Ordering::Relaxed).max(own);
         for text in log_texts(line, trace) {
             self.print(&format!(
-                "{when} {:<14} {style}{:<7}{style:#} {}",
-                line.machine,
+                "{when} {:<width$} {style}{:<7}{style:#} {}",
+                line.machine.as_str(),
                 printable(&line.level),
                 printable(&text)
             ));
@@ -188,7 +235,9 @@ pub fn log_texts(line: &LogLine, trace: &[Place]) -> Vec<String> {
         "" => "\n",
         message => message,
     };
-    message.lines().map(str::to_owned).chain(trace_lines(trace)).collect()
+    let hint = if line.level == "fault" { hint_of(message) } else { None };
+    let hint = hint.map(|hint| format!("  {hint}"));
+    message.lines().map(str::to_owned).chain(trace_lines(trace)).chain(hint).collect()
 }
 
 /// A line of a log as JSON, with where the fault is that it tells of.
@@ -279,6 +328,12 @@ mod tests {
         assert_eq!(tell(&plain), "can't install: attic: no room");
         let repeated = anyhow::anyhow!("the device at A: gone").context("the device at A");
         assert_eq!(tell(&repeated), "the device at A: gone");
+    }
+
+    #[test]
+    fn column_of_names_is_as_wide_as_the_longest_of_them() {
+        assert_eq!(width_of(["attic", "barn"].into_iter()), NAME_COLUMNS);
+        assert_eq!(width_of(["attic", "a".repeat(32).as_str()].into_iter()), 32);
     }
 
     #[test]

@@ -73,3 +73,51 @@ pub fn trace_lines(trace: &[Place]) -> Vec<String> {
     });
     lines.collect()
 }
+
+/// How often one function stands among the calls that led to a fault until it counts as a recursion.
+const RECURSION_AT: usize = 4;
+
+/// The likeliest cause of a fault that its text tells, where its own words don't name it: compilers of C, Rust and Zig keep a
+/// stack below all else in memory, and what overruns that leaves the memory.
+pub fn hint_of(fault: &str) -> Option<&'static str> {
+    let (before, callers) = fault.split_once(", called from ")?;
+    if !before.contains("out of bounds memory access") {
+        return None;
+    }
+    let (_, first) = before.rsplit_once("in function ")?;
+    let first = first.split(' ').next().unwrap_or_default();
+    let callers = callers.split(", ").filter_map(|site| site.split_once(':'));
+    let mut functions: Vec<&str> = callers.map(|(function, _)| function).chain([first]).collect();
+    functions.sort_unstable();
+    let is_recursion =
+        functions.chunk_by(|one, next| one == next).any(|same| same.len() >= RECURSION_AT);
+    is_recursion.then_some(
+        "a recursion: the stack in its memory is likely used up; set stack_bytes below [build] to more, or recurse less deep",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recursion_that_leaves_the_memory_is_told_as_a_stack_that_is_used_up() {
+        let fault = |callers: &str| {
+            format!(
+                "stopped while serving `down`: trap: out of bounds memory access in function 7 at offset 0x8{callers}"
+            )
+        };
+        let deep = fault(", called from 7:0x20, 7:0x20, 7:0x20, 3:0x4");
+        assert!(hint_of(&deep).is_some_and(|hint| hint.contains("stack_bytes")), "{deep}");
+        // Two functions that call each other, too.
+        assert!(
+            hint_of(&fault(", called from 9:0x20, 7:0x20, 9:0x20, 7:0x20, 9:0x20, 7:0x20"))
+                .is_some()
+        );
+        for other in ["", ", called from 6:0x20, 5:0x20, 4:0x20, 3:0x4"] {
+            assert_eq!(hint_of(&fault(other)), None, "a wild pointer");
+        }
+        let division = deep.replace("out of bounds memory access", "integer divide by zero");
+        assert_eq!(hint_of(&division), None);
+    }
+}

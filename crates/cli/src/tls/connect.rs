@@ -19,6 +19,7 @@ use super::report::{Facts, Shown, milliseconds};
 use super::ticket::{Scope, StoredTicket};
 use super::transport;
 use crate::terminal::output::Output;
+use crate::whole_file;
 
 /// The longest wait for a server to close after the own close, since it was last heard: where its answer is wanted, and
 /// with --check.
@@ -410,7 +411,7 @@ impl Session<'_> {
     fn connected(&mut self, inputs: &mut Inputs) -> anyhow::Result<()> {
         self.log_keys()?;
         if let Some(path) = &self.arguments.save_chain {
-            std::fs::write(path, &self.chain)
+            whole_file::write(path, &self.chain)
                 .with_context(|| format!("can't write {}", path.display()))?;
         }
         self.report()?;
@@ -502,11 +503,23 @@ impl Session<'_> {
             return anyhow::Error::new(error);
         };
         let alert = error.alert().map_or("", tenure_tls::Alert::name);
+        use CertificateError as E;
+        let is_unvouched = matches!(
+            rule,
+            E::UnknownIssuer | E::IssuerNotAuthority | E::AuthorityAsLeaf | E::KeyUsage
+        );
+        let is_lone = is_unvouched && self.shown.len() == 1 && refused.is_self_issued();
         let mut error = anyhow::Error::new(error);
         if rule == CertificateError::UnknownIssuer && !self.left_out.is_empty() {
             let left_out = self.left_out.join("; ");
             error =
                 anyhow::anyhow!("{error}; of the system's authorities can't be used: {left_out}");
+        }
+        if is_lone {
+            error = anyhow::anyhow!(
+                "{error}; the server signed it itself, so no authority vouches for it: if it is the one that you mean, \
+                 trust its key by --pin FILE with that certificate, and without --ca"
+            );
         }
         error.context(format!(
             "certificate {} of the server ({}) is refused with the alert {alert}",

@@ -105,6 +105,11 @@ impl Shown {
         &self.subject
     }
 
+    /// Whether it names itself as its issuer.
+    pub(super) fn is_self_issued(&self) -> bool {
+        self.issuer.as_ref() == Some(&self.subject)
+    }
+
     pub(super) fn line(&self) -> String {
         let mut text = self.subject.clone();
         if let Some(issuer) = &self.issuer {

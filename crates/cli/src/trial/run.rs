@@ -22,6 +22,7 @@ use crate::reach::client::OwnerKeys;
 use crate::terminal::clock::now_in_milliseconds;
 use crate::terminal::output::{Output, has_reader};
 use crate::terminal::stop::Stop;
+use crate::whole_file;
 
 /// How long it may go unnoticed that nobody reads the output any more.
 const NAP: Duration = Duration::from_secs(2);
@@ -60,14 +61,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     };
     let stop = Arc::new(Stop::on_signals()?);
     let keys = OwnerKeys::of(&home)?;
-    let folder = tempfile::tempdir().context("can't make a folder for the device")?;
+    let folder = whole_file::private_folder().context("can't make a folder for the device")?;
     let flash = open_flash(folder.path(), Durability::ProcessKill)?;
     let mut config = Config::new(here()?, keys.owner());
     config.kernel = roomy_kernel();
     config.module = Limits::ample();
     config.rpc = tenure_rpc::Config::large();
     let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
-    let mut device = Running::start(config, flash, link, &home, folder.path(), None)?;
+    let mut device = Running::start(config, flash, link, &home, folder.path(), None, true)?;
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::device::peripherals::load(path)?)?;
     }

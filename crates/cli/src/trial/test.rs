@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use tenure_package::Package;
 use tenure_wire::control::LogLine;
+use tenure_wire::printable::counted;
 use tenure_wire::{Name, Target};
 
 use crate::home::Home;
@@ -23,12 +24,14 @@ use crate::make::build;
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::{Output, log_object, log_texts};
 use crate::terminal::trace::Place;
-use crate::written_file;
+use crate::{whole_file, written_file};
 use server::{PretendedServer, Servers};
 use world::World;
 
 /// The file's name.
 const FILE_NAME: &str = "tests.toml";
+/// The most bytes of it.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The name of the device on which the machine runs, unless the file says otherwise.
 const DEVICE: &str = "here";
 
@@ -135,18 +138,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let passed = ran - failed;
     output.line(
-        &format!("{passed} of {ran} tests passed"),
+        &format!("{passed} of {} passed", counted(ran, "test")),
         &json!({ "passed": passed, "failed": failed }),
     );
     if failed > 0 {
-        bail!("{failed} of {ran} tests failed");
+        bail!("{failed} of {} failed", counted(ran, "test"));
     }
     Ok(())
 }
 
 fn read(project: &Path) -> anyhow::Result<TestFile> {
     let path = project.join(FILE_NAME);
-    let text = std::fs::read_to_string(&path)
+    let text = whole_file::read_text(&path, FILE_BYTES_MAX)
         .with_context(|| format!("there are no tests: can't read {}", path.display()))?;
     let file: TestFile = written_file::parse(&text).with_context(|| path.display().to_string())?;
     for test in &file.test {

@@ -1,6 +1,7 @@
 //! Devices whose topics are bridged to a real broker, Debian's Mosquitto, and its own clients.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -416,7 +417,9 @@ fn broker_that_refuses_the_password_is_in_the_devices_log_and_the_device_goes_on
     let Some(broker) = Mosquitto::start(&user.path(""), &free_ipv4_address(), lines) else {
         return;
     };
-    std::fs::write(user.path("password"), "guessed\n").unwrap();
+    let password = user.path("password");
+    std::fs::write(&password, "guessed\n").unwrap();
+    std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o600)).unwrap();
     let more = format!("user = \"attic\"\npassword_file = \"password\"\n{LAMP}");
     bridge(&user, &format!("mqtt://{}", broker.address), &more);
     let mut device = device(&user);

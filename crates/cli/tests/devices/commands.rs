@@ -1,13 +1,16 @@
 //! The duties of every command: an end on Ctrl-C, JSON, help with an example, completions.
 
-use std::io::{BufRead as _, BufReader};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tenure_testbed::patience;
+use tenure_testbed::{patience, skip_without_tool};
 
 use crate::guests::package;
 use crate::harness::{Process, User, any_address, finish, on, signal};
+use crate::terminal::{start, wait_for};
 
 const COMMANDS: [&str; 29] = [
     "new",
@@ -112,7 +115,17 @@ fn run_of_a_machine_that_fails_ends_with_an_error() {
 fn output_that_finds_no_room_is_an_error_and_one_that_nobody_reads_is_none() {
     let user = User::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    for command in [&["key", "--own"][..], &["key", "--own", "--json"], &["completions", "bash"]] {
+    let commands: [&[&str]; 8] = [
+        &["key", "--own"],
+        &["key", "--own", "--json"],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+        &["list", "--help"],
+        &["help", "secret", "set"],
+        &["--json", "--version"],
+    ];
+    for command in commands {
         let child =
             user.command(command).stdout(full()).stderr(std::process::Stdio::piped()).output();
         let output = child.unwrap();
@@ -129,6 +142,24 @@ fn output_that_finds_no_room_is_an_error_and_one_that_nobody_reads_is_none() {
             "{command:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+}
+
+/// Killed and back before a question is given up: the new life numbers its lines anew.
+#[test]
+fn log_that_is_followed_has_the_first_lines_of_a_device_that_is_back_at_once() {
+    let user = User::new();
+    let address = crate::harness::free_address();
+    let mut device = user.device_at("attic", &address, None);
+    user.install(&device, &["thermostat"]);
+    let mut log =
+        Process::spawn(user.command(&["log", "--follow", "--json", "--device", &address]));
+    log.wait_for_log("thermostat", "holding");
+    for _ in 0..3 {
+        device.kill();
+        device = user.device_at("attic", &address, None);
+        // It says this once, as its first line.
+        log.wait_for_log("thermostat", "holding");
     }
 }
 
@@ -353,6 +384,91 @@ fn each_shell_completes_commands_devices_machines_functions_and_rights() {
     }
     device.kill();
     assert_eq!(completed(&user, "bash", &["call", "c"]), Vec::<String>::new(), "nobody answers");
+}
+
+/// A shell for which the command is that of the tests.
+fn shell_of(user: &User, shell: &str) -> Command {
+    let tenure = user.command(&[]);
+    let mut command = Command::new(shell);
+    for (name, value) in tenure.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let folder = Path::new(tenure.get_program()).parent().unwrap().display();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("TERM", "dumb").env_remove("EDITOR").env_remove("VISUAL");
+    command.current_dir(tenure.get_current_dir().unwrap());
+    command
+}
+
+/// What a shell shows behind a line that is typed, and behind Tab, up to these words.
+fn tab(shell: &mut File, line: &str, words: &str) {
+    shell.write_all(line.as_bytes()).unwrap();
+    shell.write_all(b"\t").unwrap();
+    wait_for(shell, words);
+    // The line goes, and the prompt is there again.
+    shell.write_all(b"\x05\x15").unwrap();
+}
+
+/// Each shell as it runs: what is begun goes on behind `--option=`, behind options with values, before others, and behind `@`.
+#[test]
+fn words_are_completed_in_each_shell_wherever_they_stand_in_a_line() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    user.ok(&["use", "attic"]);
+    let back = |count: usize| "\x02".repeat(count);
+    let at = format!("--device={}", device.address);
+    let cases = [
+        ("tenure call --device=at".to_string(), "tic"),
+        ("tenure call --device at".to_string(), "tic"),
+        (format!("tenure call {at} cou"), "nter"),
+        (format!("tenure call --device {} counter val", device.address), "ue"),
+        ("tenure call --timeout 5 --device=attic counter val".to_string(), "ue"),
+        ("tenure log --level=warn".to_string(), "ing"),
+        ("tenure log --level warn".to_string(), "ing"),
+        (format!("tenure tree get cou {at}{}", back(at.len() + 1)), "nter"),
+        ("tenure call counter@at".to_string(), "tic"),
+    ];
+    for (shell, setup) in [("bash", ""), ("zsh", "autoload -Uz compinit; compinit -u -D; ")] {
+        if Command::new(shell).arg("--version").output().is_err() {
+            skip_without_tool(shell);
+            continue;
+        }
+        let script = user.path(&format!("completions.{shell}"));
+        std::fs::write(&script, user.ok(&["completions", shell])).unwrap();
+        let mut command = shell_of(&user, shell);
+        command.args(if shell == "bash" {
+            &["--norc", "--noprofile", "-i"][..]
+        } else {
+            &["-f", "-i"]
+        });
+        let (mut child, mut terminal) = start(command);
+        let ready = format!("{setup}source {}; echo rea''dy\n", script.display());
+        terminal.write_all(ready.as_bytes()).unwrap();
+        wait_for(&mut terminal, "ready");
+        for (line, words) in &cases {
+            tab(&mut terminal, line, words);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    if Command::new("fish").arg("--version").output().is_err() {
+        return skip_without_tool("fish");
+    }
+    let script = user.path("completions.fish");
+    std::fs::write(&script, user.ok(&["completions", "fish"])).unwrap();
+    for (line, words) in cases.iter().filter(|(line, _)| !line.contains('\x02')) {
+        let mut command = shell_of(&user, "fish");
+        let asked = format!("source {}; complete -C '{line}'", script.display());
+        command.args(["--no-config", "-c", &asked]);
+        let output = finish(command);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, begun) = line.rsplit_once(' ').unwrap();
+        assert!(text.contains(&format!("{begun}{words}")), "{line}: {text}");
+    }
 }
 
 #[test]

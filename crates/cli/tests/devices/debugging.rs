@@ -282,6 +282,8 @@ fn a_panic_in_rust_is_followed_back_and_its_values_are_shown() {
         "{said:#?}"
     );
     assert!(said[8].contains("fault: "), "{said:#?}");
+    // Not in what aborts it, which is the innermost call.
+    assert!(said[8].contains("src/lib.rs:"), "{said:#?}");
 }
 
 #[test]
@@ -557,8 +559,11 @@ fn an_editor_steps_backwards_from_a_fault_into_its_cause() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
-/// A debugger that listens, with these arguments besides, and its address.
-fn listening(user: &User, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, SocketAddr) {
+/// A debugger that listens, with these arguments besides, its address and its token.
+fn listening(
+    user: &User,
+    arguments: &[&str],
+) -> (Child, BufReader<ChildStdout>, SocketAddr, String) {
     let mut command = user.command(&["debug", "--dap-listen", "127.0.0.1:0", "--json"]);
     let mut listening = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
@@ -566,16 +571,16 @@ fn listening(user: &User, arguments: &[&str]) -> (Child, BufReader<ChildStdout>,
     lines.read_line(&mut said).unwrap();
     let said: Value = serde_json::from_str(&said).unwrap();
     let address = said["address"].as_str().unwrap().parse().unwrap();
-    (listening, lines, address)
+    (listening, lines, address, said["token"].as_str().unwrap().to_owned())
 }
 
 #[test]
 fn an_editor_connects_by_a_socket_of_this_computer_alone() {
     let user = User::new();
-    let refused = user.error(&["debug", "--dap-listen", "0.0.0.0:0"]);
-    assert!(refused.contains("isn't this computer's alone"), "{refused}");
     let Recorded { record, package } = ledger();
-    let (mut child, _lines, address) = listening(&user, &["--package", package, record]);
+    let refused = user.error(&["debug", record, "--dap-listen", "0.0.0.0:0"]);
+    assert!(refused.contains("isn't this computer's alone"), "{refused}");
+    let (mut child, _lines, address, token) = listening(&user, &["--package", package, record]);
     // One after the other, whatever became of those before.
     for begun in ["Content-Length: 100\r\n\r\n{", "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"]
     {
@@ -583,7 +588,7 @@ fn an_editor_connects_by_a_socket_of_this_computer_alone() {
     }
     let mut gone = Client::new(std::io::empty(), TcpStream::connect(address).unwrap());
     for command in ["initialize", "attach", "configurationDone", "continue"] {
-        let arguments = json!({ "threadId": 1 });
+        let arguments = json!({ "threadId": 1, "token": token });
         let request =
             json!({ "seq": 1, "type": "request", "command": command, "arguments": arguments });
         gone.send(&request.to_string());
@@ -593,7 +598,7 @@ fn an_editor_connects_by_a_socket_of_this_computer_alone() {
         let stream = TcpStream::connect(address).unwrap();
         let mut client = Client::new(stream.try_clone().unwrap(), stream);
         client.ok("initialize", json!({}));
-        client.ok("attach", json!({ "stopOnEntry": true }));
+        client.ok("attach", json!({ "stopOnEntry": true, "token": token }));
         client.event("initialized");
         client.ok("configurationDone", json!({}));
         assert_eq!(client.event("stopped")["reason"], "entry");
@@ -604,15 +609,58 @@ fn an_editor_connects_by_a_socket_of_this_computer_alone() {
 }
 
 #[test]
+fn client_without_the_token_or_with_files_of_its_own_is_told_nothing_and_keeps_nobody_out() {
+    // B-3, B-4, B-11.
+    let user = User::new();
+    let Recorded { record, package } = ledger();
+    let (mut child, _lines, address, token) = listening(&user, &["--package", package, record]);
+    // One that is silent; it has its time, and then the next one's turn comes.
+    let silent = TcpStream::connect(address).unwrap();
+    let connected = || {
+        let stream = TcpStream::connect(address).unwrap();
+        let mut client = Client::new(stream.try_clone().unwrap(), stream);
+        client.ok("initialize", json!({}));
+        client
+    };
+    let mut stranger = connected();
+    for arguments in [
+        json!({}),
+        json!({ "record": record, "packages": [package] }),
+        json!({ "token": "" }),
+        json!({ "token": &token[1..] }),
+        json!({ "token": token, "record": "/etc/passwd" }),
+        json!({ "token": token, "record": "m@attic" }),
+        json!({ "token": token, "packages": ["/tmp/evil.tenure"] }),
+    ] {
+        for command in ["launch", "attach"] {
+            let answer = stranger.request(command, arguments.clone());
+            assert_eq!(answer["success"], false, "{command} {arguments}: {answer}");
+        }
+        let answer = stranger.request("evaluate", json!({ "expression": "list" }));
+        assert_eq!(answer["success"], false, "{answer}");
+    }
+    drop(stranger);
+    let mut client = connected();
+    let named =
+        json!({ "token": token, "record": record, "packages": [package], "stopOnEntry": true });
+    client.ok("launch", named);
+    client.event("initialized");
+    client.ok("disconnect", json!({}));
+    drop(silent);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_client_by_the_makers_of_vs_code_steps_backwards() {
     let Some(folder) = Packages::Editor.of_test(env!("CARGO_TARGET_TMPDIR")) else { return };
     let user = User::new();
     let Recorded { record, package } = ledger();
-    let (mut child, _lines, address) = listening(&user, &[]);
+    let (mut child, _lines, address, token) = listening(&user, &["--package", package, record]);
     let line = |text| line_of("ledger", "main.c", text).to_string();
     let mut node = Command::new("node");
     node.arg("steps.cjs").arg(address.port().to_string()).args([record, package]);
-    node.args([line("/ divisor"), line("= number - 2")]).current_dir(folder);
+    node.args([line("/ divisor"), line("= number - 2"), token]).current_dir(folder);
     let output = finish(node);
     child.kill().unwrap();
     child.wait().unwrap();

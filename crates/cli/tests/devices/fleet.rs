@@ -30,7 +30,9 @@ impl Fleet {
     /// `tenure fleet` with that verb; how many changes there were.
     fn fleet(&self, verb: &str) -> i64 {
         // The hub hears of labels a moment after it lists a device.
-        let text = self.user.ok_once_there(&["fleet", verb, "--hub", &self.hub.address, "--json"]);
+        let words = ["fleet", verb, "--hub", &self.hub.address, "--json", "--yes"];
+        let said = if verb == "apply" { words.len() } else { words.len() - 1 };
+        let text = self.user.ok_once_there(&words[..said]);
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert_eq!(last["applied"], verb == "apply");
         last["changes"].as_i64().unwrap()
@@ -107,6 +109,15 @@ fn fleet_becomes_what_its_file_says_and_the_same_file_again_changes_nothing() {
         "{text}"
     );
     assert!(text.contains("- served on cellar: removed"), "{text}");
+    // Desk 9: nothing goes, and nothing else is changed, before somebody has said so.
+    let error = fleet.user.error_after(&["fleet", "apply", "--hub", &fleet.hub.address]);
+    assert!(error.contains("remove the machine") && error.contains("--yes"), "{error}");
+    assert_eq!(
+        fleet.machines(),
+        [["north 0.2.0", "served 0.1.0"], ["served 0.1.0", ""]].map(|them| {
+            them.into_iter().filter(|one| !one.is_empty()).map(String::from).collect::<Vec<_>>()
+        })
+    );
     assert_eq!(fleet.fleet("apply"), 2);
     assert_eq!(fleet.machines(), [vec!["north 0.2.0", "served 0.2.0"], vec![]]);
     assert_eq!(fleet.fleet("apply"), 0);

@@ -42,7 +42,7 @@ fn a_machine_calls_whom_its_lease_names_and_nobody_else() {
     assert_eq!(report["granted"][0]["to"], "thermostat@attic");
     assert_eq!(report["granted"][0]["used"], 1);
     assert_eq!(report["denied"], 0);
-    assert!(user.ok(&inspected).contains("calls thermostat@attic, used 1 times"));
+    assert!(user.ok(&inspected).contains("calls thermostat@attic, used 1 time"));
     assert_eq!(report["installed"]["is_this"], true);
     let other = crate::guests::package("thermostat");
     let report = user

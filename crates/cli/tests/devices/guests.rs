@@ -1,8 +1,26 @@
 //! The packages that the tests install, built once by the real command.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use tenure_testbed::fill_in_place;
+
+/// The examples whose packages tests share, and the tests' own machines.
+const EXAMPLES: [&str; 10] = [
+    "climate",
+    "counter",
+    "crasher",
+    "dashboard",
+    "doorbell",
+    "nihilo-a",
+    "nihilo-b",
+    "panel",
+    "spinner",
+    "thermostat",
+];
+const OWN: [&str; 2] = ["dear", "probe"];
 
 /// Where the package of an example machine, or of `probe`, stands.
 pub(crate) fn package(name: &str) -> String {
@@ -13,34 +31,59 @@ pub(crate) fn package(name: &str) -> String {
     path.into_os_string().into_string().unwrap()
 }
 
+/// `cargo xtask test` runs it before the others, so that none of them waits.
+#[test]
+fn machines_that_tests_share_are_built() {
+    let built = |name: &&str| Path::new(&package(name)).is_file();
+    assert!(EXAMPLES.iter().chain(&OWN).all(built));
+}
+
+/// Builds them once for all runs of the same command from the same sources.
 fn build_all() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let examples = [
-        "climate",
-        "counter",
-        "crasher",
-        "dashboard",
-        "doorbell",
-        "nihilo-a",
-        "nihilo-b",
-        "panel",
-        "spinner",
-        "thermostat",
-    ];
-    for name in examples {
-        build(&here.join("../../examples").join(name), &folder, name);
-    }
-    build_own("dear", &folder, "dear");
-    build_own("probe", &folder, "probe");
+    let examples = EXAMPLES.map(|name| (name, here.join("../../examples").join(name)));
+    let own = OWN.map(|name| (name, here.join("tests/devices").join(name)));
+    let machines: Vec<_> = examples.into_iter().chain(own).collect();
+    let mut state = DefaultHasher::new();
+    let built = std::fs::metadata(env!("CARGO_BIN_EXE_tenure")).unwrap();
+    (built.len(), built.modified().unwrap()).hash(&mut state);
+    machines.iter().for_each(|(_, source)| hash_files(source, &mut state));
+    let among = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines");
+    let folder = among.join(format!("{:016x}", state.finish()));
+    let filled = fill_in_place(&folder, |folder| {
+        // The first makes the tenant's key.
+        let (first, others) = machines.split_first().unwrap();
+        build(&first.1, folder, first.0);
+        std::thread::scope(|scope| {
+            for (name, source) in others {
+                scope.spawn(|| build(source, folder, name));
+            }
+        });
+        Ok(())
+    });
+    filled.unwrap();
     folder
+}
+
+/// Takes in what [`copy`] copies.
+fn hash_files(folder: &Path, state: &mut DefaultHasher) {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_file() {
+            (&path, std::fs::read(&path).unwrap()).hash(state);
+        } else if !path.ends_with("target") && !path.ends_with(".tenure") {
+            hash_files(&path, state);
+        }
+    }
 }
 
 /// The path of the package of an example machine, or of `dear` or `probe`, with its wasm compiled for that kind of
 /// processor.
 pub(crate) fn package_for(name: &str, kind: &str) -> String {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-    let parent = if ["dear", "probe"].contains(&name) { "tests/devices" } else { "../../examples" };
+    let parent = if OWN.contains(&name) { "tests/devices" } else { "../../examples" };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(parent).join(name);
     build_as(&source, &folder, name, &["--compile", kind]);
     folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()

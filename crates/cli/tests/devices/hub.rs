@@ -33,6 +33,11 @@ fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
     assert!(error.contains("copy.sqlite"), "{error}");
     let error = user.error(&["hub", "backup", "--data", "attic", "--to", "other.sqlite"]);
     assert!(error.contains("holds no hub"), "{error}");
+    let error = user.error(&["hub", "restore", "--data", "hub", "--from", "copy.sqlite"]);
+    assert!(error.contains("in use by another process"), "{error}");
+    user.json(&["hub", "restore", "--data", "other", "--from", "copy.sqlite"]);
+    let verified = user.json(&["hub", "verify-audit", "other/hub.sqlite"]);
+    assert_eq!(verified["entries"], 1);
 }
 
 #[test]

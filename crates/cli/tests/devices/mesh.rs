@@ -150,7 +150,7 @@ fn a_revoked_device_is_out_of_the_mesh_and_the_others_stay_in_it() {
     assert!(said.contains("another key; told: attic, stairs"), "{said}");
     wait_until("cellar is out", || ways(&attic) == [stairs_name] && ways(&stairs) == [attic_name]);
     let kept = user.ok(&["revoke", "mesh-key", "--older-than", "30d"]);
-    assert!(kept.contains("0 days old; it is replaced after 30days"), "{kept}");
+    assert!(kept.contains("0 days old; it is replaced after 30 days"), "{kept}");
     let said = user.ok(&["revoke", "mesh-key"]);
     assert!(said.contains("another key; told: attic, stairs"), "{said}");
 }
@@ -372,4 +372,43 @@ fn an_owner_who_is_its_own_tenant_keeps_secrets_by_way_of_a_member_without_a_pas
     let set = tell(&user, &[&["set", "wifi"], &at[..]].concat(), "open sesame").unwrap();
     assert_eq!(set["device"], "attic", "{set}");
     assert_eq!(user.ok(&[&["call", "probe", "secret", "wifi"], &at[..]].concat()), "open sesame");
+}
+
+#[test]
+fn device_that_only_members_know_is_told_of_a_revocation_and_of_new_keys_by_way_of_them() {
+    // C2-1: a device that no command has met, and that the mesh knows.
+    let user = User::new();
+    let (stairs, relay) = device(&user, "stairs", &[]);
+    let (_cellar, beyond) = device(&user, "cellar", &[&relay]);
+    let (_attic, _) = device(&user, "attic", &[&beyond]);
+    wait_until("the member knows both", || {
+        let ways = user.json(&["mesh", &stairs.address]);
+        let ways = ways["ways"].as_array().unwrap();
+        ["attic", "cellar"].iter().all(|name| ways.iter().any(|way| way["device"] == **name))
+    });
+    let forget = || {
+        for name in ["attic", "cellar"] {
+            if user.ok(&["devices", "--quiet"]).contains(name) {
+                user.ok(&["devices", "--forget", name]);
+            }
+        }
+    };
+    let stranger = User::new().json(&["key", "--own"])["owner_signing_key"].clone();
+    for words in [
+        &["revoke", "tenant", stranger.as_str().unwrap(), "--yes"][..],
+        &["owner", "change", "--yes"],
+    ] {
+        forget();
+        let done = user.json(words);
+        assert_eq!(done["told"], serde_json::json!(["attic", "cellar", "stairs"]), "{done}");
+        assert_eq!(
+            (&done["away"], &done["unknown"]),
+            (&serde_json::json!([]), &serde_json::json!([]))
+        );
+        // They are known from then on, each with the member that led there.
+        let known = user.json(&["devices", "--quiet"]);
+        let met = known["devices"].as_array().unwrap();
+        let attic = met.iter().find(|one| one["device"] == "attic").unwrap();
+        assert_eq!(attic["via"], stairs.address, "{known}");
+    }
 }

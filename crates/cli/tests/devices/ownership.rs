@@ -140,3 +140,41 @@ fn device_that_is_handed_over_is_the_new_owners_alone() {
     let attic = user.device("attic", None);
     assert_eq!(machines(&other, &attic.address), ["thermostat"]);
 }
+
+/// The names in a list of an answer.
+fn names(answer: &serde_json::Value, list: &str, field: &str) -> Vec<String> {
+    let entries = answer[list].as_array().unwrap().iter();
+    let name = |entry: &serde_json::Value| match field {
+        "" => entry.as_str().unwrap().to_string(),
+        field => entry[field].as_str().unwrap().to_string(),
+    };
+    entries.map(name).collect()
+}
+
+#[test]
+fn device_that_this_computer_has_started_is_told_though_no_command_spoke_with_it() {
+    // C2-1: `tenure device`, and `tenure mesh` alone.
+    let user = User::new();
+    let fresh = user.device("fresh", None);
+    let known = user.json(&["devices", "--quiet"]);
+    assert_eq!(names(&known, "devices", "device"), ["fresh"]);
+    let stranger = own_keys(&User::new());
+    let tenant = stranger.split('/').next().unwrap();
+    let done = user.json(&["revoke", "tenant", tenant, "--yes"]);
+    assert_eq!(names(&done, "told", ""), ["fresh"]);
+    let said = user.ok(&["revoke", "tenant", tenant, "--yes"]);
+    assert!(said.contains("isn't named here"), "no list reads complete: {said}");
+    // One that was started elsewhere, by the same owner.
+    let elsewhere = User::new();
+    let owner = own_keys(&user);
+    let listen = free_address();
+    let words = ["device", "--data", "far", "--listen", &listen, "--owner", &owner, "--json"];
+    let far = Process::start(elsewhere.command(&words));
+    user.ok(&["enrol", &listen]);
+    user.ok(&["devices", "--forget", "far"]);
+    // It is in no mesh, and refuses; that it was asked is enough.
+    user.error(&["mesh", &listen]);
+    let stolen = user.json(&["owner", "change", "--yes"]);
+    assert_eq!(names(&stolen, "told", ""), ["far", "fresh"]);
+    drop((fresh, far));
+}

@@ -51,7 +51,7 @@ fn names_that_nobody_has_are_told_apart() {
             by(&hub),
             "thermostat@nowhere",
             "read",
-            "the hub knows no device `nowhere`; see `tenure list --all`",
+            "the hub knows no device `nowhere`; see `tenure devices --hub`",
         ),
         (
             on(&device),
@@ -72,7 +72,7 @@ fn names_that_nobody_has_are_told_apart() {
     let error = user.error(&["tree", "nobody", "--device", &device.address]);
     assert_eq!(error, "there is no machine `nobody` on the device; see `tenure list`");
     let error = user.error(&["list", "--device", "nowhere", "--hub", &hub.address]);
-    assert_eq!(error, "the hub knows no device `nowhere`; see `tenure list --all`");
+    assert_eq!(error, "the hub knows no device `nowhere`; see `tenure devices --hub`");
     assert_eq!(user.call(on(&device), &["thermostat", "read"]), "21.0", "nothing is lost");
 }
 

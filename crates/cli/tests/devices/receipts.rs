@@ -51,6 +51,14 @@ fn receipts_are_fetched_checked_and_priced_and_every_change_is_found() {
     assert_eq!((&counter["number"], &counter["usage"]["flash_writes"]), (&1.into(), &2.into()));
     drop((attic, cellar));
 
+    std::fs::write(user.path("none"), "").unwrap();
+    for proof in [&["--verify"][..], &["--tariff", "tariff.toml"], &[]] {
+        let error = user.error(&[&["bill", "none"], proof].concat());
+        assert!(
+            error.contains("none holds no receipt") || error.contains("tariff.toml"),
+            "{error}"
+        );
+    }
     let bill = objects(&user.ok(&["bill", "receipts", "--verify", "--json"]));
     assert_eq!(bill.len(), 3);
     let counter = bill.iter().find(|chain| chain["name"] == "counter").unwrap();

@@ -144,7 +144,7 @@ fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
     assert_eq!(house.versions(), ["0.3.0", "0.2.0"], "the canary alone");
     house.user.call_error(on(&house.attic), &["served", "fail"]);
     let over = house.rolled_back(&["run", &id]);
-    assert!(over["reason"].as_str().unwrap().starts_with("attic: 1 faults"), "{over}");
+    assert!(over["reason"].as_str().unwrap().starts_with("attic: 1 fault "), "{over}");
     assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
     assert_eq!(house.user.call(on(&house.attic), &["served", "ping"]), "pong");
 }

@@ -65,6 +65,14 @@ fn a_secret_is_set_read_rotated_and_removed_while_its_machine_runs() {
     let change =
         |action: &str, value: &str| tell(&tenant, &[&[action, "wifi"], &at[..]].concat(), value);
     assert!(change("rotate", SECRET).unwrap_err().contains("no secret wifi yet"));
+    // What a command that failed leaves in a pipe is no secret.
+    for nothing in ["", "\n", "\r\n"] {
+        assert!(change("set", nothing).unwrap_err().contains("nothing came by standard input"));
+    }
+    let empty = tenant.path("empty");
+    std::fs::write(&empty, "").unwrap();
+    let set = ["secret", "set", "wifi", "--file", empty.to_str().unwrap()];
+    assert!(tenant.error(&[&set[..], &at[..]].concat()).contains("--empty takes an empty value"));
     assert_eq!(change("set", &format!("{SECRET}\n")).unwrap()["set"], "wifi");
     assert_eq!(read("wifi"), SECRET);
     assert!(change("set", SECRET).unwrap_err().contains("is there already"));

@@ -50,6 +50,19 @@ fn port_in_use_leaves_no_folder_behind() {
     assert!(!user.path("attic").exists() && !user.path("hub").exists());
 }
 
+/// Desk 21: with its mesh and without its address it came up where another device listens.
+#[test]
+fn device_that_is_started_without_a_word_listens_where_it_did_the_last_time() {
+    let user = User::new();
+    let listen = crate::harness::free_address();
+    let start = ["device", "--data", "attic", "--json", "--listen", &listen];
+    for words in [&start[..], &start[..4]] {
+        let device = Process::start(user.command(words));
+        assert_eq!(device.address, listen);
+        assert_eq!(device.interrupt().code(), Some(0));
+    }
+}
+
 #[test]
 fn what_a_device_was_told_once_it_remembers() {
     let user = User::new();
@@ -93,4 +106,56 @@ fn settings_that_cannot_be_used_are_named_and_left_as_they_are() {
         assert!(said.contains(complaint), "{to}: {said}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), bad, "{to}");
     }
+}
+
+#[test]
+fn device_whose_settings_others_may_write_does_not_start() {
+    // B-8: whoever writes device.toml says whose the device is.
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = User::new();
+    let words = ["device", "--data", "attic", "--listen", any_address(), "--json"];
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tenure")]).args(words);
+    command.current_dir(user.path("")).env("TENURE_HOME", user.home());
+    let device = Process::start(command);
+    let mode = |place: &str| user.path(place).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("attic"), mode("attic/device.toml")), (0o700, 0o600));
+    assert_eq!(device.interrupt().code(), Some(0));
+    for (place, exposed, own) in [
+        ("attic/device.toml", 0o666, 0o600),
+        ("attic/device.toml", 0o602, 0o600),
+        ("attic", 0o777, 0o700),
+    ] {
+        let set = |mode| {
+            std::fs::set_permissions(user.path(place), std::fs::Permissions::from_mode(mode))
+        };
+        set(exposed).unwrap();
+        let error = user.error(&words);
+        assert!(error.contains("other users may write") && error.contains("chmod go-w"), "{error}");
+        set(own).unwrap();
+    }
+    // A folder that others may only read is left as it is.
+    let readable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(user.path("attic"), readable).unwrap();
+    assert_eq!(Process::start(user.command(&words)).interrupt().code(), Some(0));
+}
+
+#[test]
+fn process_of_a_device_is_not_dumpable() {
+    // B-12: the files of such a process are root's (proc(5), PR_SET_DUMPABLE), and its memory is nobody else's.
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::process::CommandExt as _;
+    let user = User::new();
+    let another = 1_234_502;
+    let is_root = std::os::unix::fs::chown(user.path(""), Some(another), Some(another)).is_ok();
+    if !is_root {
+        return tenure_testbed::skip_without_tool("root, to be another user");
+    }
+    let mut command =
+        user.command(&["device", "--data", "attic", "--listen", any_address(), "--json"]);
+    command.uid(another).gid(another);
+    let device = Process::start(command);
+    let memory = std::fs::metadata(format!("/proc/{}/mem", device.id())).unwrap();
+    assert_eq!(memory.uid(), 0);
+    assert_eq!(device.interrupt().code(), Some(0));
 }

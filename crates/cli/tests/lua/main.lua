@@ -55,7 +55,7 @@ function custom() error("in words") end
 function object() error({ code = 7 }) end
 function nameless() timers.every(1000, function() end) end
 function dynamic() return load("return 1") end
-function missing() require "absent" end
+function missing() require("ab" .. "sent") end
 function recurse() return 1 + recurse() end
 function hold() local kept = {} while true do kept[#kept + 1] = ("y"):rep(100) .. #kept end end
 local function inner(left)

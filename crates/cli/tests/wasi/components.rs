@@ -299,7 +299,7 @@ fn run(words: &[String]) -> io::Result<()> {
         "time" => {
             let start = Instant::now();
             std::thread::sleep(Duration::from_millis(1500));
-            println!("{}", start.elapsed().as_secs() < 9);
+            println!("{}", start.elapsed().as_secs() >= 1);
         }
         "date" => println!("{:?}", SystemTime::UNIX_EPOCH.elapsed().map(|it| it.as_secs())),
         "chance" => {

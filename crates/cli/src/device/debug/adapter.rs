@@ -13,8 +13,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
 use super::Subject;
+use super::client::Allowed;
 use super::console::Console;
 use super::expression::{self, Worth};
+use super::lines::is_own;
 use super::protocol::{Came, Outlet, Request, read};
 use super::session::{BreakAt, Debuggee, Reason, Session, Step, Way};
 use super::view::{CALLS_MAX, Call};
@@ -34,10 +36,11 @@ pub(super) fn serve(
     input: &mut dyn BufRead,
     output: &mut dyn Write,
     subject: &Subject,
+    client: &dyn Allowed,
     open: &mut dyn FnMut(&Subject) -> anyhow::Result<Session>,
 ) -> anyhow::Result<()> {
     let mut outlet = Outlet::new(output);
-    let mut adapter = Adapter::new(subject.clone(), open);
+    let mut adapter = Adapter::new(subject.clone(), client, open);
     loop {
         match read(input)? {
             Came::Request(request) => {
@@ -90,6 +93,7 @@ enum Handle {
 
 struct Adapter<'a> {
     subject: Subject,
+    client: &'a dyn Allowed,
     open: &'a mut dyn FnMut(&Subject) -> anyhow::Result<Session>,
     console: Option<Console>,
     stops_on_entry: bool,
@@ -118,6 +122,8 @@ struct Launch {
     packages: Vec<PathBuf>,
     machine: Option<tenure_wire::Name>,
     stop_on_entry: bool,
+    /// The word that the debugger has printed, where it listens.
+    token: String,
 }
 
 #[derive(Deserialize)]
@@ -242,9 +248,14 @@ impl Only {
 }
 
 impl<'a> Adapter<'a> {
-    fn new(subject: Subject, open: &'a mut dyn FnMut(&Subject) -> anyhow::Result<Session>) -> Self {
+    fn new(
+        subject: Subject,
+        client: &'a dyn Allowed,
+        open: &'a mut dyn FnMut(&Subject) -> anyhow::Result<Session>,
+    ) -> Self {
         Self {
             subject,
+            client,
             open,
             console: None,
             stops_on_entry: false,
@@ -322,12 +333,17 @@ impl<'a> Adapter<'a> {
 
     fn launch(&mut self, launch: Launch) -> Answer {
         anyhow::ensure!(self.console.is_none(), "a record is open already");
-        let Launch { record, packages, machine, stop_on_entry } = launch;
+        let Launch { record, packages, machine, stop_on_entry, token } = launch;
         let mut subject = self.subject.clone();
+        let names_files =
+            |files: &[PathBuf], of: &[PathBuf]| files.iter().all(|it| of.contains(it));
+        let is_same = record.is_none() || record == subject.record;
+        self.client.allow(&token, is_same && names_files(&packages, &subject.packages))?;
         subject.record = record.or(subject.record);
         subject.machine = machine.or(subject.machine);
         subject.packages.extend(packages);
-        self.console = Some(Console::new((self.open)(&subject)?));
+        let sources = self.client.sources();
+        self.console = Some(Console::new((self.open)(&subject)?, sources));
         self.stops_on_entry = stop_on_entry;
         Ok((json!({}), After::Initialized))
     }
@@ -406,6 +422,7 @@ impl<'a> Adapter<'a> {
     fn stack_trace(&self, of: &OfThread) -> anyhow::Result<Json> {
         let (machine, debuggee) = self.debuggee(of.thread_id)?;
         let stack = debuggee.view().stack();
+        let has_own = stack.iter().any(|call| call.file.as_deref().is_some_and(is_own));
         let levels = of.levels.filter(|levels| *levels > 0).unwrap_or(CALLS_MAX);
         let shown = stack.iter().enumerate().take(CALLS_MAX);
         let shown = shown.skip(of.start_frame.unwrap_or(0)).take(levels);
@@ -420,6 +437,10 @@ impl<'a> Adapter<'a> {
             });
             if let Some(file) = &call.file {
                 frame["source"] = source(file);
+            }
+            // Editors look at the first call that isn't subtle.
+            if !call.file.as_deref().is_some_and(is_own) && has_own {
+                frame["presentationHint"] = "subtle".into();
             }
             frame
         };

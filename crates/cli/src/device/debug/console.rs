@@ -10,9 +10,12 @@ use anyhow::Context as _;
 use rustyline::error::ReadlineError;
 use serde_json::{Value, json};
 use tenure_replay::Position;
+use tenure_wire::printable::counted;
 
 use super::expression;
+use super::lines::is_own;
 use super::session::{BreakAt, Debuggee, Reason, Session, Step, Way};
+use super::sources::Sources;
 use super::view::Call;
 use crate::device::recorded::seconds;
 use crate::make::variables::Program as _;
@@ -160,7 +163,7 @@ pub(super) fn run(
     commands: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let mut console = Console::new(session);
+    let mut console = Console::new(session, Sources::All);
     if let Some(path) = commands {
         let shown = path.display().to_string();
         let file = std::fs::File::open(path).with_context(|| format!("can't read {shown}"))?;
@@ -226,6 +229,7 @@ fn execute(console: &mut Console, line: &str, output: &Output) -> anyhow::Result
 /// A session, and what is looked at in it.
 pub(super) struct Console {
     pub(super) session: Session,
+    sources: Sources,
     machine: usize,
     /// The call whose variables are looked at, from the innermost on.
     call: usize,
@@ -233,8 +237,8 @@ pub(super) struct Console {
 
 impl Console {
     /// Looks at the first machine of a session, which has one.
-    pub(super) fn new(session: Session) -> Self {
-        Self { session, machine: 0, call: 0 }
+    pub(super) fn new(session: Session, sources: Sources) -> Self {
+        Self { session, sources, machine: 0, call: 0 }
     }
 
     /// Looks at a call of a machine that there is, from the innermost on.
@@ -307,7 +311,17 @@ impl Console {
     fn go(&mut self, step: Step, way: Way) -> anyhow::Result<Answer> {
         self.call = 0;
         let reason = self.session.step(self.machine, step, way);
+        if let Reason::Fault(_) = reason {
+            self.call = self.own_call();
+        }
         Ok(self.stopped(&reason, way))
+    }
+
+    /// The innermost call of the author's own source, which what ends a machine is called from; the innermost of all if
+    /// there is none.
+    fn own_call(&self) -> usize {
+        let stack = self.debuggee().view().stack();
+        stack.iter().position(|call| call.file.as_deref().is_some_and(is_own)).unwrap_or(0)
     }
 
     /// Where a machine stopped, and why.
@@ -525,7 +539,10 @@ impl Console {
         let function = call.as_ref().map(|call| call.function.clone());
         let file = call.as_ref().and_then(|call| call.file.clone());
         let line = call.as_ref().and_then(|call| call.line);
-        let source = file.as_deref().zip(line).and_then(|(file, line)| source_line(file, line));
+        let source = file
+            .as_deref()
+            .zip(line)
+            .and_then(|(file, line)| source_line(&self.sources, file, line));
         let code = call.as_ref().map(|call| format!("  {}", shown_call(call)));
         let lines = [Some(head), code, source.map(|(line, text)| format!("{line:>6}  {text}"))];
         let text = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
@@ -572,8 +589,7 @@ impl Console {
     fn list(&self) -> anyhow::Result<Answer> {
         let call = self.looked_at().context("no call is under way")?;
         let (file, line) = call.file.as_deref().zip(call.line).context("its source isn't known")?;
-        let source = std::fs::read_to_string(file)
-            .with_context(|| format!("can't read {}", file.display()))?;
+        let source = self.sources.read(file)?;
         let from = line.saturating_sub(LINES_AROUND).max(1);
         let lines = source.lines().zip(1_u32..).skip(from as usize - 1);
         let lines = lines.take(2 * LINES_AROUND as usize + 1).map(|(text, number)| {
@@ -632,7 +648,10 @@ impl Console {
         self.session.machines[self.machine].go(to);
         self.call = 0;
         let reason = match self.debuggee().fault() {
-            Some(fault) => Reason::Fault(fault),
+            Some(fault) => {
+                self.call = self.own_call();
+                Reason::Fault(fault)
+            }
             None => Reason::Stepped,
         };
         Ok(self.stopped(&reason, Way::Forwards))
@@ -646,10 +665,11 @@ impl Console {
             let known = if machine.symbols().is_some() { "" } else { ", package unknown" };
             let (end, faults) = (history.distance(history.end()), machine.faults().len());
             lines.push(format!(
-                "{mark}{} {}: {end} units of fuel on {} legs, {faults} faults{known}",
+                "{mark}{} {}: {end} units of fuel on {}, {}{known}",
                 number + 1,
                 machine.name,
-                history.legs(),
+                counted(history.legs(), "leg"),
+                counted(faults, "fault"),
             ));
         }
         let object = json!({ "event": "machines", "machines": lines });
@@ -708,8 +728,8 @@ fn shown_call(call: &Call) -> String {
 }
 
 /// A line of a file, with its number, if the file is there.
-fn source_line(file: &Path, line: u32) -> Option<(u32, String)> {
-    let source = std::fs::read_to_string(file).ok()?;
+fn source_line(sources: &Sources, file: &Path, line: u32) -> Option<(u32, String)> {
+    let source = sources.read(file).ok()?;
     let text = source.lines().nth(line.checked_sub(1)? as usize)?;
     Some((line, text.trim_end().to_owned()))
 }

@@ -3,7 +3,7 @@
 //! Of an instruction that was put into a function from another one, the line is that of the innermost function that the
 //! author wrote; lines of libraries and of the SDK don't count.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Component, Path};
 
 use tenure_vm::{FunctionIndex, Image, disassemble};
@@ -60,7 +60,10 @@ impl Lines {
     fn add(&mut self, function: u32, image: &Image<'_>, symbols: &Symbols) {
         let index = FunctionIndex(function);
         let (Some(shape), Some(code)) = (image.shape(index), image.code(index)) else { return };
-        let (mut at, mut before) = (0, Vec::new());
+        // A line begins once in a function, and once in each place where that was put into another: what a compiler moved
+        // behind other lines, as what `?` does with a result, is no beginning.
+        let mut begun = BTreeSet::new();
+        let mut at = 0;
         while let Some((_, length)) = disassemble(code, at) {
             let place = symbols.place(Site { function, offset: at as u32, in_module: false });
             let own = place.lines.iter().filter(|line| line.line > 0 && is_own(&line.file));
@@ -69,10 +72,12 @@ impl Lines {
             if let Some((file, line)) = own.first().copied() {
                 self.spots.insert(code_at, Spot { file, line, depth: own.len() });
             }
-            for line in own.iter().filter(|line| !before.contains(*line)) {
-                self.entries.entry(*line).or_default().push(code_at);
+            for (depth, line) in own.iter().enumerate() {
+                if begun.insert(own[depth..].to_vec()) {
+                    self.entries.entry(*line).or_default().push(code_at);
+                }
             }
-            (at, before) = (at + length, own);
+            at += length;
         }
     }
 
@@ -151,7 +156,7 @@ fn is_meant(path: &str, file: &str) -> bool {
 }
 
 /// Whether a file is the author's: no library that came with a compiler or a registry, and no SDK.
-fn is_own(file: &Path) -> bool {
+pub(super) fn is_own(file: &Path) -> bool {
     const OTHERS: [&str; 4] = ["/rustc/", "/rustlib/", "/registry/src/", "/.tenure/"];
     let path = format!("/{}", file.display());
     !OTHERS.iter().any(|other| path.contains(other))

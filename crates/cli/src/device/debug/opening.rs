@@ -43,7 +43,7 @@ pub(super) fn open(subject: &Subject, registry: Registry) -> anyhow::Result<Sess
     name_by(&subject.packages, &mut |path: &Path, package, digest| {
         let mut is_used = false;
         for (_, symbols) in machines.iter_mut().filter(|(it, _)| it.package == *digest) {
-            *symbols = Some(Symbols::beside(path, package)?);
+            *symbols = Some(Symbols::beside_or_told(path, package)?);
             is_used = true;
         }
         Ok(is_used)

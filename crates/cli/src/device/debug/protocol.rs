@@ -52,11 +52,12 @@ pub(super) fn read(input: &mut dyn BufRead) -> io::Result<Came> {
             break;
         }
         // Who speaks another protocol, such as a web page that sends what its author wants, gets no answer.
-        let Some((name, value)) = line.split_once(':') else {
+        // The protocol has these two fields alone.
+        let (name, value) = line.split_once(':').unwrap_or_default();
+        if name.eq_ignore_ascii_case("Content-Length") && length.is_none() {
+            length = Some(length_in(value)?);
+        } else if !name.eq_ignore_ascii_case("Content-Type") {
             return Err(invalid("this is no header of a message"));
-        };
-        if name.eq_ignore_ascii_case("Content-Length") {
-            length = value.trim().parse::<usize>().ok();
         }
     }
     let Some(length) = length else { return Err(invalid("a message doesn't say its length")) };
@@ -69,6 +70,13 @@ pub(super) fn read(input: &mut dyn BufRead) -> io::Result<Came> {
         Ok(request) => Came::Request(request),
         Err(error) => Came::Other(format!("this is no request: {error}")),
     })
+}
+
+/// A length in digits (RFC 9110 §8.6).
+fn length_in(value: &str) -> io::Result<usize> {
+    let digits = Some(value.trim()).filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
+    let length = digits.and_then(|digits| digits.parse().ok());
+    length.ok_or_else(|| invalid("the length of a message is no number"))
 }
 
 fn invalid(why: &str) -> io::Error {
@@ -161,6 +169,14 @@ mod tests {
             b"Content-Length: x\r\n\r\n{}",
             b"Content-Length: 2\r\n\r\n{",
             b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+            // B-4: a web page chooses the path, and its browser sends these fields.
+            b"POST /a:b HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+            b"POST /Content-Type: HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+            b"Content-Type : a\r\nContent-Length: 2\r\n\r\n{}",
+            b"Host: a\r\nContent-Length: 2\r\n\r\n{}",
+            b"Content-Length: 2\r\norigin: http://evil.example\r\n\r\n{}",
+            b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+            b"Content-Length: +2\r\n\r\n{}",
             b"Content-Length: 2\r\nand more\r\n\r\n{}",
             b"Content-Length",
             &[b'a'; 10_000],

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 use tenure_board_linux::FileFlash;
-use tenure_bridge::{Bridge, Broker, Certificates, Entity, Inward, Outward, Rules, Said, Settings};
+use tenure_bridge::{
+    Bridge, Broker, Certificates, Entity, Inward, Outward, Published, Rules, Said, Settings,
+};
 use tenure_mqtt::{Message, Qos, QueueLimits, check_topic};
 use tenure_node::{Door as _, Input, Moment};
 use tenure_replay::Recorded;
@@ -14,6 +16,7 @@ use tenure_tls_client::Dates;
 use tenure_wire::{Topic, TopicPattern};
 use zeroize::Zeroizing;
 
+use crate::home::private_file;
 use crate::tls::files::{self, Authorities};
 use crate::written_file;
 
@@ -213,8 +216,7 @@ fn certificates(
 
 /// The password in a file, without the end of its line.
 fn password(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let bytes = std::fs::read(path).map(Zeroizing::new);
-    let bytes = bytes.with_context(|| format!("can't read {}", path.display()))?;
+    let bytes = private_file::read_secret(path)?;
     let end = bytes.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
     let password = Zeroizing::new(bytes.get(..end).unwrap_or_default().to_vec());
     ensure!(
@@ -286,8 +288,8 @@ impl Bridging {
     }
 
     /// Hands over what a machine or a peripheral has published.
-    pub(super) fn publish(&self, topic: Topic, payload: Vec<u8>) {
-        self.bridge.publish(topic, payload);
+    pub(super) fn publish(&self, event: Published) {
+        self.bridge.publish(event);
     }
 }
 

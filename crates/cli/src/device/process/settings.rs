@@ -1,8 +1,10 @@
 //! The settings of a device that is a process: its folder's, those of its start, and what a record keeps of them.
 
-use std::fs::{DirEntry, OpenOptions};
+use std::fs::{DirBuilder, DirEntry, OpenOptions, Permissions};
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +31,12 @@ const NEXT: &str = "next";
 
 /// The file of a record is its owner's alone: it holds the device's keys.
 const RECORD_MODE: u32 = 0o600;
+/// The modes of a device's folder and of the file that says whose it is.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// The bits of a mode by which a group, and anybody, may write.
+const BY_GROUP: u32 = 0o020;
+const BY_ANYBODY: u32 = 0o002;
 
 /// The settings that a data folder remembers.
 #[derive(Serialize, Deserialize)]
@@ -50,6 +58,8 @@ pub(super) struct Settings {
     #[serde(default)]
     pub(super) discover: Option<bool>,
     #[serde(default)]
+    pub(super) native_speed: Option<bool>,
+    #[serde(default)]
     pub(super) mesh_own_thread: bool,
     #[serde(default)]
     labels: Vec<String>,
@@ -61,6 +71,9 @@ pub(super) struct Settings {
     pub(super) reach_authorities: Vec<PathBuf>,
     #[serde(default)]
     pub(super) reach_servers: Option<PathBuf>,
+    /// Where it listens, as its owner said; `None` for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) listen: Option<String>,
     #[serde(default, skip_serializing_if = "link::Meshing::is_empty")]
     pub(super) mesh: link::Meshing,
 }
@@ -176,6 +189,7 @@ pub(super) fn settings(
             (None, Some(known)) => known.policy.clone(),
             (None, None) => default_policy(),
         },
+        listen: arguments.listen.clone().or(known.as_ref().and_then(|one| one.listen.clone())),
         mesh: match &known {
             Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
             _ => arguments.meshing.clone(),
@@ -184,6 +198,9 @@ pub(super) fn settings(
             .experiments
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.experiments)),
         discover: arguments.discover.or(known.as_ref().and_then(|known| known.discover)),
+        native_speed: arguments
+            .native_speed
+            .or(known.as_ref().and_then(|known| known.native_speed)),
         mesh_own_thread: arguments
             .mesh_own_thread
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
@@ -222,12 +239,20 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))
 }
 
-/// Makes the folder of a new device with its settings, or leaves nothing behind.
+/// Makes the folder of a new device with its settings, for this user alone, or leaves nothing behind.
 pub(super) fn make(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
-    let made = std::fs::create_dir_all(folder)
-        .with_context(|| format!("can't make the folder {}", folder.display()))
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(FOLDER_MODE).create(folder).and_then(|()| {
+        // One that was there, and is empty.
+        match is_others(folder)? {
+            true => std::fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)),
+            false => Ok(()),
+        }
+    });
+    let made = made
+        .with_context(|| format!("can't make the folder {} for you alone", folder.display()))
         .and_then(|()| keep(folder, settings));
     if made.is_err() {
         // Each is empty, or another process uses it by now and it stays.
@@ -249,7 +274,11 @@ pub(super) fn keep(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
 /// Puts a file of these bytes in the place of `path`; after a loss of power there is the one or the other.
 fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let next = path.with_extension(NEXT);
-    let written = std::fs::File::create(&next).and_then(|mut file| {
+    // One that was left behind may have another's mode.
+    let _ = std::fs::remove_file(&next);
+    let mut options = OpenOptions::new();
+    let written = options.write(true).create_new(true).mode(FILE_MODE).open(&next);
+    let written = written.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&next, path)
@@ -263,6 +292,14 @@ fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// The settings in the folder, if it is a device's; an error if it holds something else.
 fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
     match std::fs::read_to_string(path) {
+        // It says whose the device is.
+        Ok(_) if is_others(path)? || is_others(folder)? => bail!(
+            "other users may write {} or its folder, and so decide whose the device is; make both yours alone with: \
+             chmod go-w {} {}",
+            path.display(),
+            folder.display(),
+            path.display()
+        ),
         // A full disk broke off the making of the device.
         Ok(text) if text.is_empty() && !folder.join(FLASH).exists() => Ok(None),
         Ok(text) => checked_settings(&text)
@@ -284,6 +321,15 @@ fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>>
         }
         Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
+}
+
+/// Whether others than this user may write there: anybody, or a group that isn't this user's own of the same number.
+fn is_others(path: &Path) -> std::io::Result<bool> {
+    let metadata = std::fs::metadata(path)?;
+    let (mode, user) = (metadata.mode(), rustix::process::geteuid().as_raw());
+    let is_own_group =
+        metadata.gid() == user && metadata.gid() == rustix::process::getegid().as_raw();
+    Ok(mode & BY_ANYBODY != 0 || mode & BY_GROUP != 0 && !is_own_group)
 }
 
 /// The settings in `text`, if each is what it should be.

@@ -11,7 +11,7 @@ fn device(folder: &Path) -> Running {
     let parts = open_flash(folder, Durability::ProcessKill).unwrap();
     let link = UdpLink::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let home = Home::at(folder.join("home"));
-    Running::start(config, parts, link, &home, folder, None).unwrap()
+    Running::start(config, parts, link, &home, folder, None, true).unwrap()
 }
 
 #[test]
@@ -32,4 +32,39 @@ fn one_turn_takes_no_more_datagrams_than_its_share_however_many_wait() {
         device.turn(&output).unwrap();
         assert_eq!(left(&mut device), 50, "after one turn");
     }
+}
+
+#[test]
+fn process_that_comes_round_seconds_late_without_having_worked_stood_still() {
+    let at = |seconds: u64| Instant::from_millis(seconds * 1000);
+    let span = Duration::from_secs;
+    let pace = Pace { due: at(20), worked: span(3) };
+    assert!(!pace.stood_still(at(10), span(3)), "woken before it was due");
+    assert!(!pace.stood_still(at(24), span(3)), "a busy computer");
+    assert!(!pace.stood_still(at(60), span(43)), "it worked for so long");
+    assert!(pace.stood_still(at(60), span(3)));
+    assert!(
+        !Pace::default().stood_still(at(60), span(0)),
+        "nobody expected it before its first turn"
+    );
+}
+
+#[test]
+fn device_that_stood_still_throws_away_what_came_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut device = device(folder.path());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..3 {
+        socket.send_to(&[0; 40], device.address()).unwrap();
+    }
+    device.throw_away(&Output::silent()).unwrap();
+    let mut datagram = vec![0; 100];
+    assert!(device.link.receive(&mut datagram).unwrap().is_none());
+}
+
+#[test]
+fn limits_page_says_how_many_machines_a_device_on_linux_takes() {
+    let page = include_str!("../../../../../docs/generated/limits.md").replace('\n', " ");
+    let said = format!("`tenure device` on Linux takes {} machines", roomy_kernel().machines_max);
+    assert!(page.contains(&said), "{said}");
 }

@@ -9,6 +9,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use tenure_wire::control::MachineStatus;
+use tenure_wire::printable::misleads;
 
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machines};
@@ -112,7 +113,8 @@ pub(super) fn candidates(
             _ => {}
         }
     }
-    found.retain(|word| word.starts_with(begun));
+    // A device tells names of functions as it likes, and the terminal would obey what is in them.
+    found.retain(|word| word.starts_with(begun) && !word.chars().any(misleads));
     found.sort();
     found
 }

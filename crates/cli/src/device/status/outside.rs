@@ -7,6 +7,7 @@ use tenure_wire::NoResult;
 use tenure_wire::control::{
     BridgeStatus, CoapStatus, DateStatus, OutsideError, OutsideStatus, ReachStatus,
 };
+use tenure_wire::printable::{counted, span};
 
 use crate::terminal::clock;
 
@@ -33,8 +34,7 @@ impl Asked {
 
     /// How long ago that was, in words.
     fn span(self, at_ms: u64) -> String {
-        let whole = Duration::from_secs(self.since(at_ms).as_secs());
-        humantime::format_duration(whole).to_string()
+        span(Duration::from_secs(self.since(at_ms).as_secs()))
     }
 }
 
@@ -134,10 +134,6 @@ fn of_error(error: &OutsideError, asked: Asked) -> String {
 /// The reason with that code, as the machine gets it.
 fn cause(code: u8) -> String {
     NoResult::from_code(code, Duration::ZERO).host_error().to_string()
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -68,14 +68,14 @@ fn name_stands_for_the_key_of_its_newest_enrolment() {
     let mut known = Known::of(&home).unwrap();
     let attic = "attic".parse().unwrap();
     assert_eq!(known.device(&attic).unwrap(), None);
-    known.met_device(&record(10, 5), &at(7)).unwrap();
+    known.met_device(&record(10, 5), &at(7), None).unwrap();
     let (key, address) = Known::of(&home).unwrap().device(&attic).unwrap().unwrap();
     assert_eq!((key, address.port()), (PublicKey([10; 32]), 7));
     for (key, number) in [(11, 4), (11, 5)] {
-        let error = known.met_device(&record(key, number), &at(8)).unwrap_err().to_string();
+        let error = known.met_device(&record(key, number), &at(8), None).unwrap_err().to_string();
         assert!(error.contains("out of date"), "{error}");
     }
-    known.met_device(&record(11, 6), &at(9)).unwrap();
+    known.met_device(&record(11, 6), &at(9), None).unwrap();
     let (key, address) = Known::of(&home).unwrap().device(&attic).unwrap().unwrap();
     assert_eq!((key, address.port()), (PublicKey([11; 32]), 9));
     known.check_device(&record(10, 5)).unwrap_err();
@@ -120,8 +120,8 @@ fn key_that_another_command_pinned_meanwhile_counts() {
     one.met_hub(HUB, None, &PublicKey([1; 32])).unwrap();
     other.met_hub(HUB, None, &PublicKey([2; 32])).unwrap_err();
     let (mut one, mut other) = (Known::of(&home).unwrap(), Known::of(&home).unwrap());
-    one.met_device(&record(11, 6), &at(9)).unwrap();
-    other.met_device(&record(10, 5), &at(8)).unwrap_err();
+    one.met_device(&record(11, 6), &at(9), None).unwrap();
+    other.met_device(&record(10, 5), &at(8), None).unwrap_err();
     let (key, _) = Known::of(&home).unwrap().device(&"attic".parse().unwrap()).unwrap().unwrap();
     assert_eq!(key, PublicKey([11; 32]));
 }
@@ -133,4 +133,23 @@ fn file_that_was_damaged_meanwhile_is_not_replaced() {
     std::fs::write(home.folder().join(FILE), "hubs = 7").unwrap();
     known.met_hub(HUB, None, &PublicKey([1; 32])).unwrap_err();
     assert_eq!(std::fs::read_to_string(home.folder().join(FILE)).unwrap(), "hubs = 7");
+}
+
+#[test]
+fn device_that_was_reached_by_way_of_a_member_is_remembered_with_that_and_keeps_an_address() {
+    // C2-1: `--via`.
+    let (_folder, home) = home();
+    let mut known = Known::of(&home).unwrap();
+    known.met_device(&record(10, 5), &Address::Mesh([1; 6]), Some("stairs")).unwrap();
+    let known_devices = |known: &Known| -> Vec<[String; 4]> {
+        known.devices_and_members().map(|known| known.map(str::to_string)).collect()
+    };
+    let key = PublicKey([10; 32]).to_string();
+    let name: Name = "attic".parse().unwrap();
+    let again = Known::of(&home).unwrap();
+    assert_eq!(known_devices(&again), [["attic", &key, "", "stairs"].map(str::to_string)]);
+    assert!(again.device(&name).unwrap().is_none() && again.has_met(&name));
+    known.met_device(&record(10, 5), &at(7), None).unwrap();
+    known.met_device(&record(10, 5), &Address::Mesh([1; 6]), Some("stairs")).unwrap();
+    assert_eq!(known.device(&name).unwrap().unwrap().1.port(), 7);
 }

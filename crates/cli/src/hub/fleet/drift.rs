@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tenure_package::Package;
 use tenure_wire::Name;
 use tenure_wire::control::MachineStatus;
+use tenure_wire::printable::counted;
 
 use super::file::Fleet;
 use super::{Action, Change, FileArguments, Installation, Opened, are_same, changes};
@@ -182,9 +183,10 @@ fn conclude(
         names => format!("; not reachable: {}", names.join(", ")),
     };
     let text = match differences {
-        0 => format!("{devices} devices, nothing differs{away}"),
-        1 => format!("{devices} devices, 1 difference{away}"),
-        _ => format!("{devices} devices, {differences} differences{away}"),
+        0 => format!("{}, nothing differs{away}", counted(devices, "device")),
+        _ => {
+            format!("{}, {}{away}", counted(devices, "device"), counted(differences, "difference"))
+        }
     };
     let object: Value =
         json!({ "devices": devices, "differences": differences, "unreachable": unreachable });

@@ -3,6 +3,7 @@
 mod emails;
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -21,6 +22,7 @@ use tenure_wire::url::{Host, Scheme};
 use tenure_wire::{Label, Name, Url};
 use toml::Spanned;
 
+use crate::home::private_file;
 use crate::tls::files::Authorities;
 use crate::written_file::{self, nearest};
 
@@ -111,10 +113,18 @@ pub(super) fn reach() -> anyhow::Result<Reach> {
 /// # Errors
 /// It can't be read, or isn't such a file; the error names the line, the word and what would be good.
 pub(super) fn read(path: &Path, has_prices: bool) -> anyhow::Result<Rules> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
+    let failed = || format!("can't read {}", path.display());
+    let mut file = std::fs::File::open(path).with_context(failed)?;
+    let is_exposed = private_file::is_exposed(&file).with_context(failed)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).with_context(failed)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    parse(&text, folder, has_prices).with_context(|| path.display().to_string())
+    let rules = parse(&text, folder, has_prices).with_context(|| path.display().to_string())?;
+    // Whoever reads the secret of a webhook signs as the hub.
+    if is_exposed && !rules.webhooks.is_empty() {
+        bail!("{}", private_file::exposed(path));
+    }
+    Ok(rules)
 }
 
 fn parse(text: &str, folder: &Path, has_prices: bool) -> anyhow::Result<Rules> {
@@ -255,6 +265,27 @@ mod tests {
 
     fn error(text: &str) -> String {
         format!("{:#}", parse(text, Path::new(""), false).unwrap_err())
+    }
+
+    #[test]
+    fn file_with_the_secret_of_a_webhook_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alarms.toml");
+        let rule = "[[alarm]]\nname = \"away\"\nwhen = \"silent > 10m\"\n";
+        let webhook = "[[webhook]]\nname = \"ops\"\nurl = \"https://hooks.example/tenure\"\n\
+                       secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"\n";
+        for (text, mode, is_read) in [
+            (rule.to_string(), 0o644, true),
+            (format!("{rule}{webhook}"), 0o600, true),
+            (format!("{rule}{webhook}"), 0o644, false),
+            (format!("{rule}{webhook}"), 0o640, false),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read(&path, false).is_ok(), is_read, "{mode:o}");
+        }
     }
 
     #[test]

@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
-use tenure_package::ValueKind;
+use tenure_package::{TREE_BYTES_MAX, ValueKind};
 use tenure_wire::limits::{PATH_BYTES_MAX, VALUE_BYTES_MAX};
 use tenure_wire::path;
 
 use super::{WasiError, layout};
+use crate::make::fence;
+
+/// The most files and folders that a program finds, and how deep folders lie in one another.
+const FILES_MAX: usize = 4096;
+const FOLDERS_DEEP_MAX: usize = 16;
 
 /// How a program for WASI runs.
 #[derive(Clone, Debug, Deserialize)]
@@ -142,10 +148,11 @@ impl Wasi {
         );
         let mut values = Vec::new();
         for (to, from) in &self.files {
-            let from = project.join(from);
             let place = self.place(to)?;
-            add(&place, &from, &mut values)
-                .with_context(|| format!("tenure.toml, [wasi.files], {to}: {}", from.display()))?;
+            let mut files = Files { project, rest: TREE_BYTES_MAX as u64, values: &mut values };
+            files.add(&place, from, FOLDERS_DEEP_MAX).with_context(|| {
+                format!("tenure.toml, [wasi.files], {to}: {}", project.join(from).display())
+            })?;
         }
         Ok(values)
     }
@@ -186,24 +193,42 @@ fn append(path: &mut String, name: &str) {
     }
 }
 
-/// Adds a file, or all that is in a folder.
-fn add(place: &str, from: &Path, values: &mut Vec<TreeValue>) -> anyhow::Result<()> {
-    if !from.is_dir() {
-        return add_file(place, &fs::read(from)?, values);
+/// Files of a project on their way into a tree.
+struct Files<'a> {
+    project: &'a Path,
+    /// The bytes that may still come: a tree holds no more.
+    rest: u64,
+    values: &'a mut Vec<TreeValue>,
+}
+
+impl Files<'_> {
+    /// Adds the file that the project names `from`, or all that is in that folder.
+    fn add(&mut self, place: &str, from: &Path, depth: usize) -> anyhow::Result<()> {
+        anyhow::ensure!(depth > 0, "folders lie too deep in one another, or in themselves");
+        anyhow::ensure!(self.values.len() < FILES_MAX, "more than {FILES_MAX} files");
+        let there = fence::inside(self.project, from)?;
+        if !there.is_dir() {
+            let content = fence::read(self.project, from, self.rest)
+                .with_context(|| format!("a tree has {TREE_BYTES_MAX} bytes at most"))?;
+            self.rest -= content.len() as u64;
+            return add_file(place, &content, self.values);
+        }
+        // No more are read than may be added.
+        let entries = fs::read_dir(&there)?.take(FILES_MAX + 1);
+        let mut names =
+            entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        if names.is_empty() && !place.is_empty() {
+            // A folder's header: see `sdk/wasi/src/node.rs`.
+            self.values.push((format!("{place}.%"), ValueKind::Bytes, vec![2]));
+        }
+        for name in names {
+            let mut place = place.to_owned();
+            append(&mut place, name.to_str().context("a name in it is no UTF-8")?);
+            self.add(&place, &from.join(&name), depth - 1)?;
+        }
+        Ok(())
     }
-    let mut entries = fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    if entries.is_empty() && !place.is_empty() {
-        // A folder's header: see `sdk/wasi/src/node.rs`.
-        values.push((format!("{place}.%"), ValueKind::Bytes, vec![2]));
-    }
-    for entry in entries {
-        let mut place = place.to_owned();
-        let name = entry.file_name();
-        append(&mut place, name.to_str().context("a name in it is no UTF-8")?);
-        add(&place, &entry.path(), values)?;
-    }
-    Ok(())
 }
 
 fn add_file(place: &str, content: &[u8], values: &mut Vec<TreeValue>) -> anyhow::Result<()> {

@@ -47,7 +47,7 @@ pub(super) fn invite(
 ) -> anyhow::Result<()> {
     let meant = meant(&arguments.device, arguments.key)?;
     let route = route_to(client, member)?;
-    let patience = Duration::from_secs(arguments.wait);
+    let patience = arguments.wait;
     let knock = await_knock(client, &route, &meant, patience)?;
     if arguments.key.is_some_and(|expected| expected != knock.device) {
         bail!(
@@ -62,6 +62,8 @@ pub(super) fn invite(
     let enrolment = Enrolment { device: name.clone(), device_key: knock.key, number };
     let signature = tenure_directory::enrol(signing_key, &enrolment);
     let invitation = invitation(home, signing_key, &knock.device)?;
+    // Whatever comes of it: from the first word on the device may be this user's.
+    client.known_mut().enrolled_through(&enrolment, &knock.device, member)?;
     let admission = Admission { invitation, enrol: Enrol { enrolment, signature } };
     let deadline = Instant::now() + patience;
     let mut admit_at = Instant::now();

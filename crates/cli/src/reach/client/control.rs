@@ -76,11 +76,14 @@ fn is_idempotent(function: Function) -> bool {
     }
 }
 
+/// A device that answered before gives no answer any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the device at {0} stopped answering")]
+pub struct Silent(Address);
+
 fn unanswered(failure: NoResult, address: &Address) -> anyhow::Error {
     match failure {
-        NoResult::Unreachable | NoResult::Deadline => {
-            anyhow!("the device at {address} stopped answering")
-        }
+        NoResult::Unreachable | NoResult::Deadline => Silent(address.clone()).into(),
         NoResult::NoSuchFunction => anyhow!(
             "the device at {address}: it can't do that: it is a hub, or a device of another version"
         ),

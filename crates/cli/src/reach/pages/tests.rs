@@ -8,7 +8,7 @@ use super::*;
 
 fn node(children: &[&str], total: u32) -> TreeNode {
     let children = children.iter().map(|child| child.to_string()).collect();
-    TreeNode { value: None, children, total }
+    TreeNode { value: None, children, total, is_damaged: false }
 }
 
 #[test]

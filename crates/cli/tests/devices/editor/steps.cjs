@@ -2,7 +2,7 @@
 const assert = require("node:assert/strict");
 const { DebugClient } = require("@vscode/debugadapter-testsupport");
 
-const [port, record, package, division, culprit] = process.argv.slice(2);
+const [port, record, package, division, culprit, token] = process.argv.slice(2);
 const thread = { threadId: 1 };
 const source = { path: "src/main.c" };
 const client = new DebugClient("", "", "tenure");
@@ -25,7 +25,7 @@ async function steps() {
       assert.equal(set.body.breakpoints[0].verified, true);
       await client.configurationDoneRequest();
     }),
-    client.launch({ record, packages: [package] }),
+    client.launch({ record, packages: [package], token }),
     client.assertStoppedLocation("breakpoint", { line: Number(division) }),
   ]);
   await client.setBreakpointsRequest({ source, breakpoints: [] });

@@ -5,6 +5,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
+use tenure_wire::printable::misleads;
 
 use super::{COMMANDS, Console};
 use crate::make::symbols::Symbols;
@@ -41,7 +42,9 @@ impl Words {
             ["goto" | "g"] => ["start", "end", "fault"].map(str::to_owned).to_vec(),
             _ => Vec::new(),
         };
-        all.into_iter().filter(|word| word.starts_with(begun)).collect()
+        // A debug module's author has chosen the names, and the terminal would obey what is in them.
+        let is_plain = |word: &String| !word.chars().any(misleads);
+        all.into_iter().filter(|word| word.starts_with(begun)).filter(is_plain).collect()
     }
 }
 
@@ -84,5 +87,13 @@ mod tests {
         assert_eq!(words.candidates("b ", "mai"), ["main.c:", "main"]);
         assert_eq!(words.candidates("machine ", ""), ["clock"]);
         assert!(words.candidates("print ", "").is_empty());
+    }
+
+    #[test]
+    fn names_that_would_steer_a_terminal_are_not_completed() {
+        // B-10.
+        let names = ["\u{1b}]0;owned\u{7}", "m\u{202e}ain", "m\u{9b}31m", "main"];
+        let words = Words { places: names.map(str::to_owned).to_vec(), machines: Vec::new() };
+        assert_eq!(words.candidates("break ", ""), ["main"]);
     }
 }

@@ -7,6 +7,7 @@ use tenure_wire::url::Host;
 use toml::Spanned;
 
 use super::{Mailboxes, Reader};
+use crate::home::private_file;
 use crate::tls::files::certificates;
 use crate::written_file::nearest;
 
@@ -95,8 +96,9 @@ impl Reader<'_> {
             (None, None, None) => return Ok(None),
             (Some(_), Some(path), None) => {
                 let path = self.folder.join(path.get_ref());
-                let text = std::fs::read_to_string(&path);
-                text.with_context(|| format!("can't read {}", path.display()))?
+                let text = private_file::read_secret(&path)?;
+                let text = std::str::from_utf8(&text);
+                text.with_context(|| format!("{} holds no text", path.display()))?.to_string()
             }
             (Some(_), None, Some(name)) => std::env::var(name.get_ref()).map_err(|_| {
                 self.bad(name, "is no variable of this process's environment, or no text")
@@ -113,6 +115,9 @@ impl Reader<'_> {
         };
         // An editor leaves a line's end behind it.
         let password = password.trim_end_matches(['\r', '\n']).to_string();
+        if let (true, Some(user)) = (password.is_empty(), user) {
+            return Err(self.bad(user, "has an empty password"));
+        }
         let user = user.as_ref().map(|user| user.get_ref().clone()).unwrap_or_default();
         Ok(Some(EmailCredentials::new(user, password)))
     }
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn receiver_of_mails_is_read_with_the_port_of_its_tls() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("password"), "hunter2\n").unwrap();
+        private_file::replace(&folder.path().join("password"), b"hunter2\n").unwrap();
         for (tls, security, port) in [
             ("", EmailSecurity::Implicit, 465),
             ("tls = \"implicit\"\n", EmailSecurity::Implicit, 465),
@@ -164,9 +169,25 @@ mod tests {
     }
 
     #[test]
+    fn password_that_others_may_read_is_taken_from_no_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        private_file::replace(&path, b"hunter2\n").unwrap();
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let lines =
+                "server = \"mail.example.org\"\nuser = \"hub\"\npassword_file = \"password\"";
+            let error = format!("{:#}", read(folder.path(), lines).unwrap_err());
+            assert!(error.contains("others may read") && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
     fn receiver_that_isnt_good_is_named_with_its_line_and_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("password"), "hunter2\n").unwrap();
+        private_file::replace(&folder.path().join("password"), b"hunter2\n").unwrap();
         for (lines, wanted) in [
             ("", ["line ", "missing field `server`"]),
             ("server = \"a b\"", ["line 9: `a b`", "isn't good"]),
