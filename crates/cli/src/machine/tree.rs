@@ -58,7 +58,7 @@ struct GetArguments {
 /// Set a value. The machine goes on running, and finds it when it reads that path next.
 ///
 /// The value counts against what the machine may store. What `tree get` wrote to a file or a pipe is the same value again;
-/// a line's end that `echo` adds is part of it.
+/// a line's end that `echo` adds is part of it. An empty one is written `""`: a pipe that brings nothing is refused.
 ///
 /// Example: tenure tree set thermostat target 21.5
 #[derive(clap::Args)]

@@ -182,8 +182,9 @@ impl Symbols {
         let debug = debug_path(path);
         if !debug.exists() {
             tell_beside(&format!(
-                "no {} lies beside it, which `tenure build` left with the package: names and lines are missing",
-                debug.display()
+                "no {} lies beside {}, where `tenure build` put one: names and lines are missing",
+                debug.file_name().unwrap_or_default().display(),
+                path.display()
             ));
         }
         Self::beside(path, package)

@@ -166,6 +166,8 @@ fn devices_that_a_hub_knows_are_listed_though_no_command_has_met_them() {
     let listed = user.json(&["devices", "--hub", &hub.address]);
     assert_eq!(listed["devices"][0]["device"], "attic", "{listed}");
     user.ok(&["use", "--hub", &hub.address]);
+    // The computer that a device runs on has met it.
+    user.ok(&["devices", "--forget", "attic"]);
     let unmet = user.ok(&["devices", "--quiet"]);
     assert!(unmet.contains("`tenure devices --hub` lists those"), "{unmet}");
     let text = user.ok(&["devices", "--hub"]);

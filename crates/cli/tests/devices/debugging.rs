@@ -326,7 +326,11 @@ fn commands_that_cannot_be_say_where_and_why() {
     }
     let commands = "break work if $g0 > 0\ncontinue\nlocals\nnext\ngoto fault\nreverse-continue\n";
     std::fs::write(user.path("commands"), commands).unwrap();
-    let said = user.ok(&[&["debug", record, "--commands", "commands"][..], &bare].concat());
+    let output = user.command(&[&["debug", record, "--commands", "commands"][..], &bare].concat());
+    let output = finish(output);
+    let beside = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(beside.starts_with("note: no bare.debug.wasm lies beside bare.tenure"), "{beside}");
+    let said = String::from_utf8(output.stdout).unwrap();
     let stops = said.matches("breakpoint 1\nledger 0.1.0 at ").count();
     assert!(stops == 2 && said.contains("none that is known; `raw` shows"), "{said}");
     let error = fails("break work", &[]);

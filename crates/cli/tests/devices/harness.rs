@@ -161,8 +161,9 @@ fn complaint(output: Output, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(1), "tenure {arguments:?} must fail");
     let error = String::from_utf8(output.stderr).unwrap();
     let mut error = error.as_str();
-    // On a busy computer a command tells first of what it waits for.
-    while let Some((_, rest)) = error.split_once('\n').filter(|_| error.starts_with("waiting: ")) {
+    // A command may tell first what it waits for, as on a busy computer, or what is to be known of its outcome.
+    let is_beside = |text: &str| text.starts_with("waiting: ") || text.starts_with("note: ");
+    while let Some((_, rest)) = error.split_once('\n').filter(|_| is_beside(error)) {
         error = rest;
     }
     let error = error.strip_prefix("error: ").unwrap_or_else(|| panic!("{error}"));

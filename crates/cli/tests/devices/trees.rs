@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use tenure_wire::path;
 
-use crate::harness::{User, on};
+use crate::harness::{User, finish, on};
 
 #[test]
 fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
@@ -77,15 +77,26 @@ fn value_of_any_bytes_that_is_read_and_set_again_stays_the_same() {
             user.command(&[&["tree", "get", "counter", "kept"], &at[..]].concat()).output();
         output.unwrap().stdout
     };
-    for value in [&b"21.5"[..], b"21.5\n", b"-5", b"--json", b"\xff\x01-\r\n", b""] {
+    let set = |value: &[u8]| {
         let mut set = user.command(&["tree", "set", "counter", "kept"]);
         set.args(at).arg("--").arg(OsStr::from_bytes(value));
         assert!(set.output().unwrap().status.success(), "{value:?}");
         assert_eq!(get(), value);
+    };
+    for value in [&b"21.5"[..], b"21.5\n", b"-5", b"--json", b"\xff\x01-\r\n"] {
+        set(value);
         let mut set = user.command(&[&["tree", "set", "counter", "kept", "-"], &at[..]].concat());
         let mut child = set.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(&get()).unwrap();
         assert!(child.wait().unwrap().success());
         assert_eq!(get(), value);
     }
+    // Of a command that failed before a pipe comes the same: nothing. So the line says an empty value.
+    let mut piped = user.command(&[&["tree", "set", "counter", "kept", "-"], &at[..]].concat());
+    piped.stdin(Stdio::null());
+    let refused = finish(piped);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("write \"\" in place of -"), "{error}");
+    assert_eq!(get(), b"\xff\x01-\r\n", "and what was there stays");
+    set(b"");
 }
