@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
-use tenure_testbed::{patience, skip_without_tool};
+use tenure_testbed::{patience, skip_without_tool, wait_until};
 
 use crate::guests::package;
 use crate::harness::{Process, User, any_address, finish, on, signal};
-use crate::terminal::{start, wait_for};
+use crate::terminal::{start, wait_for, wait_for_at_most};
 
 const COMMANDS: [&str; 29] = [
     "new",
@@ -403,13 +404,18 @@ fn shell_of(user: &User, shell: &str) -> Command {
     command
 }
 
-/// What a shell shows behind a line that is typed, and behind Tab, up to these words.
+/// Types a line and Tab, until the shell shows these words. A device that is too slow for somebody who has pressed Tab, as on
+/// a busy computer, is asked again.
 fn tab(shell: &mut File, line: &str, words: &str) {
-    shell.write_all(line.as_bytes()).unwrap();
-    shell.write_all(b"\t").unwrap();
-    wait_for(shell, words);
-    // The line goes, and the prompt is there again.
-    shell.write_all(b"\x05\x15").unwrap();
+    const SILENCE: Duration = Duration::from_secs(10);
+    wait_until(|| {
+        shell.write_all(line.as_bytes()).unwrap();
+        shell.write_all(b"\t").unwrap();
+        let shown = wait_for_at_most(shell, words, SILENCE);
+        // The line goes, and the prompt is there again.
+        shell.write_all(b"\x05\x15").unwrap();
+        shown.map(drop).map_err(|seen| format!("{words:?} doesn't come: {seen}"))
+    });
 }
 
 /// Each shell as it runs: what is begun goes on behind `--option=`, behind options with values, before others, and behind `@`.

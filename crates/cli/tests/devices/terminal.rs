@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -23,15 +24,27 @@ pub(crate) fn start(mut command: Command) -> (Child, File) {
 
 /// Reads what a terminal shows up to these words.
 pub(crate) fn wait_for(terminal: &mut File, words: &str) -> String {
+    wait_for_at_most(terminal, words, patience())
+        .unwrap_or_else(|seen| panic!("{words:?} doesn't come: {seen}"))
+}
+
+/// The same, for as long at most as nothing comes; else what was there.
+pub(crate) fn wait_for_at_most(
+    terminal: &mut File,
+    words: &str,
+    silence: Duration,
+) -> Result<String, String> {
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while !seen.ends_with(words.as_bytes()) {
-        let limit = Timespec { tv_sec: patience().as_secs() as i64, tv_nsec: 0 };
+        let limit = Timespec { tv_sec: silence.as_secs() as i64, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&limit)).unwrap();
-        assert_eq!(ready, 1, "{words:?} doesn't come: {}", String::from_utf8_lossy(&seen));
+        if ready == 0 {
+            return Err(String::from_utf8_lossy(&seen).into_owned());
+        }
         assert_eq!(terminal.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
         seen.push(byte[0]);
     }
-    String::from_utf8_lossy(&seen).into_owned()
+    Ok(String::from_utf8_lossy(&seen).into_owned())
 }
 
 #[test]
