@@ -11,7 +11,7 @@ use tenure_wire::control::{
     TreeValue, dispatch,
 };
 use tenure_wire::directory::SignedRecord;
-use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
+use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term, Version};
 
 use super::{Leaf, LeafNotice, Offered};
 use crate::boot_error::BootError;
@@ -20,6 +20,19 @@ use crate::moment::Moment;
 
 /// The most children of a place in a tree that one answer names.
 const CHILDREN_MAX: usize = 24;
+/// The firmware's version, read while it is compiled: a leaf has no use for the parser.
+const VERSION: Version = Version {
+    major: number(env!("CARGO_PKG_VERSION_MAJOR")),
+    minor: number(env!("CARGO_PKG_VERSION_MINOR")),
+    patch: number(env!("CARGO_PKG_VERSION_PATCH")),
+};
+
+const fn number(text: &str) -> u16 {
+    match u16::from_str_radix(text, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("cargo gives numbers"),
+    }
+}
 
 /// One call to a leaf's own machine.
 struct Served<'a, 'm, F> {
@@ -154,7 +167,7 @@ impl<F: Flash> Leaf<F> {
             id: offered.id,
             key: offered.key,
             package: offered.name.clone(),
-            version: env!("CARGO_PKG_VERSION").parse().unwrap_or_default(),
+            version: VERSION,
             digest: Digest([0; 32]),
             tenant: self.config.owner.verifying_key,
             exports: offered.service.functions().iter().map(|name| name.to_string()).collect(),
