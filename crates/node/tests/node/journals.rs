@@ -166,7 +166,7 @@ fn ring_that_can_not_hold_a_machines_journal_is_refused_with_the_bytes_that_can(
 const GROWER: &str = r#"(module
     (memory 1)
     (func (export "kept"))
-    (func (export "fill") (memory.fill (i32.const 64) (i32.const 7) (i32.const 60000))))"#;
+    (func (export "fill") (memory.fill (i32.const 64) (i32.const 7) (i32.const 10000))))"#;
 
 #[test]
 fn owner_is_told_in_the_machines_log_once_it_outgrows_its_journal() {
