@@ -87,7 +87,9 @@ fn full_disk_refuses_the_whole_batch_and_writes_go_on_when_there_is_room() {
     let mut database = Database::open(path(&folder)).unwrap();
     assert!(put(&mut database, "attic", 1));
     database.commit().unwrap();
-    database.limit_pages(Some(40)).unwrap();
+    let pages = rusqlite::Connection::open(path(&folder)).unwrap();
+    let pages: u32 = pages.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    database.limit_pages(Some(pages + 60)).unwrap();
     let mut count = 0;
     while put(&mut database, &format!("device-{count}"), 1) {
         count += 1;

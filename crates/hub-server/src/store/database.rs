@@ -42,6 +42,8 @@ pub struct Database {
     failed: Option<StorageError>,
     /// The address of the pages, if there are any.
     pub(crate) pages: Option<String>,
+    /// The most pages that this connection writes, if there is a limit.
+    pages_max: Option<u32>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
@@ -147,7 +149,7 @@ impl Database {
             Place::Server(server) => Connection::on(Postgres::beside(server)?),
         });
         database.running = running.clone();
-        database.connection.limit_pages(running.pages_max())?;
+        database.follow_limit()?;
         Ok(database)
     }
 
@@ -156,6 +158,7 @@ impl Database {
             connection,
             failed: None,
             pages: None,
+            pages_max: None,
             served: Served::default(),
             ticked: 0,
             steady: Steady::default(),
@@ -253,6 +256,7 @@ impl Database {
         action: impl FnMut(&Connection) -> Result<T, sql::Error>,
     ) -> Result<T, DatabaseError> {
         let _turn = self.running.others_write(TURN_TIMEOUT).ok_or(DatabaseError::Busy)?;
+        self.follow_limit()?;
         self.within(Begin::ToWrite, action)
     }
 
@@ -293,13 +297,23 @@ impl Database {
     }
 
     /// Limits the database to `pages` pages, beyond which a write fails as on a full disk, on this and each
-    /// connection that is opened beside it; `None` takes the limit away.
+    /// connection beside it; `None` takes the limit away.
     ///
     /// # Errors
     /// The database refuses.
     pub fn limit_pages(&mut self, pages: Option<u32>) -> Result<(), DatabaseError> {
         self.running.limit_pages(pages);
-        Ok(self.connection.limit_pages(pages)?)
+        Ok(self.follow_limit()?)
+    }
+
+    /// Takes the limit over that the hub has now: it may have another one since this connection was opened.
+    fn follow_limit(&mut self) -> Result<(), sql::Error> {
+        let pages = self.running.pages_max();
+        if self.pages_max != pages {
+            self.connection.limit_pages(pages)?;
+            self.pages_max = pages;
+        }
+        Ok(())
     }
 
     /// Checks the whole audit log; returns its last entry, or `None` if there is none.
