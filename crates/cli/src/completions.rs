@@ -69,9 +69,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 /// Answers a shell that asks for words, and ends the process then.
 pub fn answer(command: impl Fn() -> Command) {
+    // It is taken from the environment before words are asked for.
+    let shell = std::env::var(VARIABLE).unwrap_or_default();
     let with_words = move || {
         let command = command();
-        lively(command.clone(), &Arc::new(command))
+        let whole = Asked { command: command.clone(), shell: shell.clone() };
+        lively(command, &Arc::new(whole))
     };
     const SHELLS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
     CompleteEnv::with_factory(with_words).var(VARIABLE).bin("tenure").shells(SHELLS).complete();
@@ -96,8 +99,14 @@ fn words_of(argument: &Arg) -> Option<Words> {
     }
 }
 
+/// A whole command line, and the shell that asks for words of it.
+struct Asked {
+    command: Command,
+    shell: String,
+}
+
 /// `command`, a part of the `whole` command line, with arguments that know their words.
-fn lively(command: Command, whole: &Arc<Command>) -> Command {
+fn lively(command: Command, whole: &Arc<Asked>) -> Command {
     let with_words = |argument: Arg, words: Words| {
         let whole = Arc::clone(whole);
         let matching = move |begun: &OsStr| matching(begun, &Line::of_shell(&whole), words);
@@ -145,10 +154,10 @@ struct Line {
 
 impl Line {
     /// The line that a shell hands over: after `--`, and cut at the word with the number that it says.
-    fn of_shell(command: &Command) -> Self {
+    fn of_shell(Asked { command, shell }: &Asked) -> Self {
         let words = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
-        let mut whole = Whole::of_shell(words);
-        if std::env::var(VARIABLE).is_ok_and(|shell| shell == "fish") {
+        let mut whole = Whole::of_shell(words, shell);
+        if shell == "fish" {
             whole.words.truncate(whole.index + 1);
             whole.words.extend(words::behind_in_fish(&whole.words));
         }

@@ -8,8 +8,6 @@ use std::path::Path;
 use clap_complete::engine;
 use clap_complete::env::EnvCompleter;
 
-use super::VARIABLE;
-
 /// Where bash says which word is to be completed, and between what the answer's words are told apart.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 const SEPARATOR: &str = "_CLAP_IFS";
@@ -26,11 +24,11 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Those that a shell hands over.
-    pub(super) fn of_shell(words: Vec<OsString>) -> Self {
+    /// Those that `shell` hands over.
+    pub(super) fn of_shell(words: Vec<OsString>, shell: &str) -> Self {
         let index = std::env::var(INDEX).ok().and_then(|text| text.parse().ok());
         let index = index.unwrap_or(words.len().saturating_sub(1));
-        match std::env::var(VARIABLE).is_ok_and(|shell| shell == "bash") {
+        match shell == "bash" {
             true => Self::joined(words, index).0,
             false => Self { words, index },
         }
