@@ -103,6 +103,8 @@ fn exported_names() -> Vec<String> {
 fn rust_entries(source: &str, path: &str, is_there: impl Fn(&str) -> bool) -> Vec<Entry> {
     let mut entries = Vec::new();
     let (mut words, mut of_type) = (Vec::new(), None);
+    // Wherever it stands, such a macro is the root's.
+    let mut is_macro = false;
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
         let text = line.trim_start();
@@ -111,6 +113,7 @@ fn rust_entries(source: &str, path: &str, is_there: impl Fn(&str) -> bool) -> Ve
             continue;
         }
         if text.starts_with("#[") {
+            is_macro |= text == "#[macro_export]";
             continue;
         }
         if line.starts_with("impl") {
@@ -127,13 +130,16 @@ fn rust_entries(source: &str, path: &str, is_there: impl Fn(&str) -> bool) -> Ve
         let is_inner = line.starts_with("    ");
         let entry = match (&of_type, is_inner) {
             (Some(of_type), true) => declared(&form, Some(of_type), path),
-            (_, false) => declared(&form, None, path).filter(|(name, _)| is_there(name)),
+            (_, false) => {
+                declared(&form, None, path).filter(|(name, _)| is_macro || is_there(name))
+            }
             (None, true) => None,
         };
         if let Some((_, form)) = entry.filter(|_| !words.is_empty()) {
             entries.push(Entry { form, words: paragraph(&words) });
         }
         words.clear();
+        is_macro = false;
     }
     entries
 }
@@ -184,7 +190,13 @@ fn declared(form: &str, of_type: Option<&String>, path: &str) -> Option<(String,
 fn paragraph(words: &[String]) -> String {
     let first = words.iter().take_while(|line| !line.is_empty() && !line.starts_with('#'));
     let line = first.map(String::as_str).collect::<Vec<_>>().join(" ");
-    line.replace("[`", "`").replace("`]", "`")
+    let mut plain = String::new();
+    let mut rest = line.as_str();
+    while let Some((before, behind)) = rest.split_once("`](") {
+        plain = plain + before + "`";
+        rest = behind.split_once(')').map_or("", |(_, behind)| behind);
+    }
+    (plain + rest).replace("[`", "`").replace("`]", "`")
 }
 
 /// The parts of C's header: the title of each, and what it declares.

@@ -21,7 +21,7 @@ use crate::moment::Moment;
 /// The most children of a place in a tree that one answer names.
 const CHILDREN_MAX: usize = 24;
 /// The firmware's version, read while it is compiled: a leaf has no use for the parser.
-const VERSION: Version = Version {
+const FIRMWARE: Version = Version {
     major: number(env!("CARGO_PKG_VERSION_MAJOR")),
     minor: number(env!("CARGO_PKG_VERSION_MINOR")),
     patch: number(env!("CARGO_PKG_VERSION_PATCH")),
@@ -167,7 +167,7 @@ impl<F: Flash> Leaf<F> {
             id: offered.id,
             key: offered.key,
             package: offered.name.clone(),
-            version: VERSION,
+            version: FIRMWARE,
             digest: Digest([0; 32]),
             tenant: self.config.owner.verifying_key,
             exports: offered.service.functions().iter().map(|name| name.to_string()).collect(),
