@@ -116,6 +116,14 @@ fn assert_used(variables: &Variables, text: &str, open: &str, close: char) {
     }
 }
 
+/// The variables that a unit sets itself.
+fn variables_of(unit: &str) -> Variables {
+    let set = unit.lines().filter_map(|line| line.strip_prefix("Environment="));
+    set.filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
 /// The ports of a hub: for devices, and for pages.
 fn ports(matches: &ArgMatches) -> (u16, u16) {
     let hub = matches.subcommand_matches("hub").expect("a hub");
@@ -154,8 +162,10 @@ fn units_start_commands_that_exist() {
     let mut seen = BTreeMap::new();
     for path in units() {
         let unit = std::fs::read_to_string(&path).unwrap();
+        let mut values = variables.clone();
+        values.extend(variables_of(&unit));
         for words in processes_of(&unit).iter().filter(|words| words[0] == PROGRAM) {
-            let expand = |word: &String| expanded(word, "${", '}', &variables);
+            let expand = |word: &String| expanded(word, "${", '}', &values);
             let words: Vec<String> = words.iter().map(expand).collect();
             let matches = taken(&words, &variables);
             if words[2].starts_with('-') {
