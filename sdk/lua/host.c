@@ -1,4 +1,5 @@
 /* What scripts can ask of a device, part of engine.c: the functions of the module "tenure", and `print`. */
+#include "names.h"
 
 /* ---- values as bytes for the host, and failures ---- */
 

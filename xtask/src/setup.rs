@@ -60,7 +60,7 @@ pub(crate) enum Need {
     /// The routing daemons that meshes are compared with.
     Routers,
     /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages, CoAP. pip fetches aiocoap. And
-    /// faketime, which shows a device a wrong clock.
+    /// faketime, which shows a device a wrong clock; and the shells in which commands are completed.
     Clients,
     /// Other makers' servers, which our clients speak with: of pages, and of mails.
     Servers,
@@ -90,12 +90,14 @@ const TLS_PEERS: [&str; 8] =
 const WOLFSSL: &str = "/usr/include/wolfssl/ssl.h";
 
 /// The programs of [`Need::Clients`], and Debian's packages with them.
-const CLIENTS: [(&str, &str); 5] = [
+const CLIENTS: [(&str, &str); 7] = [
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("skopeo", "skopeo"),
     ("coap-client-notls", "libcoap3-bin"),
     ("faketime", "faketime"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
 ];
 
 /// The programs of [`Need::Servers`].
@@ -330,8 +332,8 @@ impl Need {
             Need::Registries => "Node.js, npm and Python with pip, which fetch compilers of guests",
             Need::Routers => "batmand and babeld, with which meshes are compared",
             Need::Clients => {
-                "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests, and \
-                 faketime, which shows them wrong clocks"
+                "curl, openssl, skopeo, libcoap's client and Python with pip, which speak with our servers in tests; \
+                 faketime, which shows them wrong clocks; and zsh and fish, which complete our commands"
             }
             Need::Servers => {
                 "nginx, Caddy and aiosmtpd, which our clients speak with in tests, or hubs are behind"
