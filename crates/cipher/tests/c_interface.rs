@@ -81,3 +81,21 @@ fn shared_library_neither_panics_nor_allocates() {
         assert!(!symbols.contains(forbidden), "`{forbidden}` among the symbols:\n{symbols}");
     }
 }
+
+/// The libraries have no std, whose macro for that they would need: they ask the processor themselves.
+#[test]
+fn both_libraries_ask_the_processor_for_wide_vectors_and_have_the_code_for_them() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let libraries = build();
+    for library in ["libtenure_cipher.a", "libtenure_cipher.so"] {
+        let mut objdump = Command::new("objdump");
+        let output = objdump.arg("-d").arg(libraries.join(library)).output();
+        let code = output.expect("binutils' objdump is there").stdout;
+        let code = String::from_utf8_lossy(&code);
+        for part in ["cpuid", "xgetbv", "%ymm", "%zmm"] {
+            assert!(code.contains(part), "{library} has no {part}");
+        }
+    }
+}
