@@ -117,7 +117,7 @@ fn riscv32_starts_by_power_brown_out_and_watchdog_and_blames_who_stood_still() {
         assert_eq!(faults(&user, &device, machine), 0, "a brown-out is no fault of {machine}");
     }
     // The firmware itself stands still in the middle of this machine's turn.
-    user.call_error(on(&device), &["--timeout", "1", "probe", "poke", "50000000"]);
+    user.call_error(on(&device), &["probe", "poke", "50000000"]);
     started_by(&mut device, "watchdog");
     device.wait_for_words("[probe] fault");
     assert_eq!(faults(&user, &device, "probe"), 1);

@@ -54,10 +54,16 @@ fn a_machine_is_restarted_stopped_and_started_by_its_owner() {
     user.ok(&[&["install", "served"][..], &at].concat());
     let count = || user.call(on(&device), &["served", "count"]);
     assert_eq!([count(), count()], ["first", "again"]);
-    let spin = ["call", "served", "spin", "--timeout", "0.2"];
-    user.error(&[&spin[..], &at].concat());
-    let machine = user.json(&[&["list"][..], &at].concat())["machines"][0].clone();
-    assert_eq!(machine["serves"], "spin", "{machine}");
+    let spin = user.command(&[&["call", "served", "spin"][..], &at].concat());
+    let caller = std::thread::spawn(move || finish(spin));
+    wait_until(|| {
+        let machine = user.json(&[&["list"][..], &at].concat())["machines"][0].clone();
+        if machine["serves"] == "spin" {
+            Ok(())
+        } else {
+            Err(format!("it serves nothing: {machine}"))
+        }
+    });
     let top = user.json(&[&["top", "--once", "--every", "0.1"][..], &at].concat());
     let busy = &top["machines"][0];
     assert_eq!((&busy["name"], &busy["serves"]), (&"served".into(), &"spin".into()), "{top}");
@@ -66,6 +72,7 @@ fn a_machine_is_restarted_stopped_and_started_by_its_owner() {
     let list = user.ok(&[&["list"][..], &at].concat());
     assert!(list.contains("(serves spin for "), "{list}");
     assert_eq!(user.json(&[&["restart", "served"][..], &at].concat())["restarted"], "served");
+    assert!(!caller.join().unwrap().status.success(), "it has no answer");
     assert_eq!(count(), "first");
     user.ok(&[&["stop", "served"][..], &at].concat());
     let error = user.call_error(on(&device), &["served", "count"]);
