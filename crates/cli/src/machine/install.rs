@@ -22,6 +22,7 @@ use crate::make::package::read_package;
 use crate::make::watch::Watched;
 use crate::reach::client::{Client, Device, OwnerKeys, Refused};
 use crate::reach::whom::{Where, machine_named, machines};
+use crate::terminal::clock::parse_milliseconds;
 use crate::terminal::output::{Output, tell_aside, tell_of_wait};
 use crate::terminal::stop::Stop;
 
@@ -74,7 +75,7 @@ pub struct ShareArguments {
     #[arg(long, value_name = "TIER")]
     tier_max: Option<u16>,
     /// The period of its reservation, on a device with `--policy earliest-deadline`.
-    #[arg(long, value_name = "MS", requires = "bandwidth_permille")]
+    #[arg(long, value_name = "MS", requires = "bandwidth_permille", value_parser = parse_milliseconds)]
     period_ms: Option<u32>,
     /// How much of each period is reserved for it, in thousandths.
     #[arg(long, value_name = "THOUSANDTHS", requires = "period_ms")]

@@ -69,6 +69,22 @@ pub fn parse_span_or_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// As [`parse_any_span`] of whole milliseconds, or their number.
+///
+/// # Errors
+/// It is neither.
+pub fn parse_milliseconds(text: &str) -> Result<u32, String> {
+    let ms = match text.parse() {
+        Ok(ms) => Some(ms),
+        Err(_) => {
+            let span = parse_any_span(text)?;
+            let is_whole = span.subsec_nanos() % 1_000_000 == 0;
+            span.as_millis().try_into().ok().filter(|_| is_whole)
+        }
+    };
+    ms.ok_or_else(|| "write a number of whole milliseconds, as in 100, 100ms or 2s".to_string())
+}
+
 /// A number of days from 1 to 366, or a span of so many whole days.
 ///
 /// # Errors
@@ -131,6 +147,12 @@ mod tests {
             (Ok(30), Ok(30), Ok(2))
         );
         assert!(["0", "367", "36h", "d"].iter().all(|text| parse_days(text).is_err()));
+        for (text, ms) in [("100", 100), ("100ms", 100), ("2s", 2_000), ("0", 0)] {
+            assert_eq!(parse_milliseconds(text), Ok(ms), "{text}");
+        }
+        assert!(
+            ["", "1.5", "100us", "60d", "x"].iter().all(|text| parse_milliseconds(text).is_err())
+        );
         assert_eq!(time(u64::MAX), "9999-12-31T23:59:59Z");
     }
 }
