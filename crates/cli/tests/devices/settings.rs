@@ -141,6 +141,29 @@ fn device_whose_settings_others_may_write_does_not_start() {
 }
 
 #[test]
+fn device_whose_settings_belong_to_another_user_does_not_start() {
+    // B-8: whoever owns a file may write it, whatever its mode says.
+    let user = User::new();
+    let words = ["device", "--data", "attic", "--listen", any_address(), "--json"];
+    assert_eq!(Process::start(user.command(&words)).interrupt().code(), Some(0));
+    let another = 1_234_502;
+    for place in ["attic/device.toml", "attic"] {
+        let give = |to| std::os::unix::fs::chown(user.path(place), Some(to), None);
+        if give(another).is_err() {
+            return tenure_testbed::skip_without_right("to give a file to another user");
+        }
+        let error = user.error(&words[..words.len() - 1]);
+        assert!(error.contains("other users may write"), "{error}");
+        let command = error.split_once("yours alone with: ").unwrap().1.trim();
+        assert!(command.starts_with("chown 0 attic attic/device.toml && chmod go-w"), "{error}");
+        // What it says to do does it.
+        let run = Command::new("sh").args(["-c", command]).current_dir(user.path("")).status();
+        assert!(run.unwrap().success(), "{command}");
+        assert_eq!(Process::start(user.command(&words)).interrupt().code(), Some(0), "{place}");
+    }
+}
+
+#[test]
 fn process_of_a_device_is_not_dumpable() {
     // B-12: the files of such a process are root's (proc(5), PR_SET_DUMPABLE), and its memory is nobody else's.
     use std::os::unix::fs::MetadataExt as _;

@@ -1,6 +1,6 @@
 //! The settings of a device that is a process: its folder's, those of its start, and what a record keeps of them.
 
-use std::fs::{DirBuilder, DirEntry, OpenOptions, Permissions};
+use std::fs::{DirBuilder, DirEntry, Metadata, OpenOptions, Permissions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
@@ -246,6 +246,9 @@ pub(super) fn make(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(FOLDER_MODE).create(folder).and_then(|()| {
         // One that was there, and is empty.
+        if is_strangers(&std::fs::metadata(folder)?) {
+            return Err(std::io::Error::other("it belongs to another user"));
+        }
         match is_others(folder)? {
             true => std::fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)),
             false => Ok(()),
@@ -294,11 +297,9 @@ fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>>
     match std::fs::read_to_string(path) {
         // It says whose the device is.
         Ok(_) if is_others(path)? || is_others(folder)? => bail!(
-            "other users may write {} or its folder, and so decide whose the device is; make both yours alone with: \
-             chmod go-w {} {}",
+            "other users may write {} or its folder, and so decide whose the device is; make both yours alone with: {}",
             path.display(),
-            folder.display(),
-            path.display()
+            way_back(folder, path)?
         ),
         // A full disk broke off the making of the device.
         Ok(text) if text.is_empty() && !folder.join(FLASH).exists() => Ok(None),
@@ -323,13 +324,35 @@ fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>>
     }
 }
 
-/// Whether others than this user may write there: anybody, or a group that isn't this user's own of the same number.
+/// Whether others than this user and root may write there: whose it is, anybody, or a group that isn't this user's own of the
+/// same number.
 fn is_others(path: &Path) -> std::io::Result<bool> {
     let metadata = std::fs::metadata(path)?;
     let (mode, user) = (metadata.mode(), rustix::process::geteuid().as_raw());
     let is_own_group =
         metadata.gid() == user && metadata.gid() == rustix::process::getegid().as_raw();
-    Ok(mode & BY_ANYBODY != 0 || mode & BY_GROUP != 0 && !is_own_group)
+    let by_mode = mode & BY_ANYBODY != 0 || mode & BY_GROUP != 0 && !is_own_group;
+    Ok(by_mode || is_strangers(&metadata))
+}
+
+/// Whether it belongs to somebody who is neither this user nor root.
+fn is_strangers(metadata: &Metadata) -> bool {
+    let owner = metadata.uid();
+    owner != 0 && owner != rustix::process::geteuid().as_raw()
+}
+
+/// The commands after which nobody else may write the settings and their folder.
+fn way_back(folder: &Path, path: &Path) -> std::io::Result<String> {
+    let (folder_is, file_is) = (std::fs::metadata(folder)?, std::fs::metadata(path)?);
+    let both = format!("{} {}", folder.display(), path.display());
+    let chmod = format!("chmod go-w {both}");
+    Ok(match is_strangers(&folder_is) || is_strangers(&file_is) {
+        true => {
+            let user = rustix::process::geteuid().as_raw();
+            format!("chown {user} {both} && {chmod}")
+        }
+        false => chmod,
+    })
 }
 
 /// The settings in `text`, if each is what it should be.
