@@ -2,13 +2,13 @@
 //!
 //! Invariants:
 //! - A name is shown as it is: no character steers a terminal, is invisible, or turns around what stands beside it, and no
-//!   word mixes scripts, as an `а` of Cyrillic among letters of Latin would.
+//!   word mixes scripts, as an `а` of Cyrillic among letters of Latin would, or has letters that no language of today has.
 //! - Wherever names are compared, two that read alike are one: composed or not, in whichever case, with letters of another
 //!   script or width that look the same (UTS 39 §4).
 
 use tenure_wire::printable::printable;
 use unicode_normalization::UnicodeNormalization as _;
-use unicode_security::{MixedScript as _, skeleton};
+use unicode_security::{GeneralSecurityProfile as _, MixedScript as _, skeleton};
 
 /// The longest name, in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 64;
@@ -23,7 +23,9 @@ pub(crate) fn name_of_person(text: &str) -> Option<String> {
         character == ' '
             || !is_space(character) && skeleton(&character.to_string()).next().is_some()
     };
-    let is_plain = printable(&name) == name && name.chars().all(is_seen);
+    // No ligatures, small capitals, letters of mathematics and of scripts that nobody writes: UTS 39 §3.1.
+    let is_written = |character: char| !character.is_alphabetic() || character.identifier_allowed();
+    let is_plain = printable(&name) == name && name.chars().all(|it| is_seen(it) && is_written(it));
     let is_long = !(1..=NAME_CHARS_MAX).contains(&name.chars().count());
     let mut words = name.split(|character: char| !character.is_alphabetic());
     let is_of_scripts = words.all(|word| word.is_single_script());
@@ -75,6 +77,13 @@ mod tests {
             "山田 はなこ",
             "Юля",
             "Юля (Sales)",
+            "Nguyễn Thị",
+            "Søren Þór",
+            "Şükrü Ilgın",
+            "ʻIolani",
+            "नेहा",
+            "محمد",
+            "김민준",
             "Ὀδυσσεύς",
             "O'Neill",
             "Jean-Luc",
@@ -112,6 +121,12 @@ mod tests {
             "Ada\u{3000}L",
             "\u{2800}",
             "\u{3164}",
+            // Small capitals, ligatures, Roman numerals, letters of mathematics and of full width.
+            "M\u{1D00}x",
+            "\u{FB01}nn",
+            "\u{2163}",
+            "\u{1D4DC}ax",
+            "\u{FF21}\u{FF44}\u{FF41}",
             "\u{410}da",
             "Ad\u{3B1}",
             // What the audit log calls a token.
