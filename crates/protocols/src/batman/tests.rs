@@ -62,3 +62,19 @@ fn the_better_of_two_ways_is_taken_and_the_other_when_it_is_cut() {
     network.run(Duration::from_secs(20));
     assert_eq!(next_hop(&network, 0, 3), Some(id(2)));
 }
+
+#[test]
+fn present_way_is_kept_while_another_is_as_good() {
+    // The one that comes later has the greater number, by which equals would be told apart.
+    let mut network = Network::new(4, set_up);
+    network.link(0, 1, 0);
+    network.link(1, 3, 0);
+    network.run(Duration::from_secs(40));
+    assert_eq!(next_hop(&network, 0, 3), Some(id(1)));
+    network.link(0, 2, 0);
+    network.link(2, 3, 0);
+    for second in 0..60 {
+        network.run(Duration::from_secs(1));
+        assert_eq!(next_hop(&network, 0, 3), Some(id(1)), "after {second} s");
+    }
+}
