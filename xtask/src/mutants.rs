@@ -1,8 +1,13 @@
 //! `mutants`: takes away one check after the other of those that decide who may and who pays, and runs the
 //! tests of the crate that it is in, which must fail.
 //!
+//! With `--of CRATE` it tries every small change of a crate instead ([`every`]).
+//!
 //! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is, and so
 //! does what cargo compiled of it. What both depend on isn't compiled again.
+
+mod changes;
+mod every;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +28,7 @@ const SKIPPED: [&str; 2] = ["fifty_thousand", "nor_do_as_many"];
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants renewal\n  \
                         cargo xtask mutants --sample\n  \
+                        cargo xtask mutants --of package\n  cargo xtask mutants --of kernel --draw 200\n  \
                         cargo xtask mutants --generated crates/kernel/src/authority.rs")]
 pub(crate) struct Arguments {
     /// Only mutants whose names hold this.
@@ -33,6 +39,13 @@ pub(crate) struct Arguments {
     /// Run what cargo-mutants makes of this file instead.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "sample"])]
     generated: Option<PathBuf>,
+    /// Try every small change of this crate of `crates` instead; the crate's tests must find 95 % of those that
+    /// xtask/survivors.toml doesn't list.
+    #[arg(long, value_name = "CRATE", conflicts_with_all = ["only", "sample", "generated"])]
+    of: Option<String>,
+    /// So many of its changes, drawn the same way each time.
+    #[arg(long, value_name = "N", requires = "of")]
+    draw: Option<usize>,
 }
 
 /// A change that a test must find.
@@ -59,6 +72,9 @@ struct List {
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     if let Some(file) = &arguments.generated {
         return generated(file, root);
+    }
+    if let Some(name) = &arguments.of {
+        return every::run(name, arguments.draw, root);
     }
     let wanted = |mutant: &Mutant| {
         let is_named = |only: &String| mutant.name.contains(only.as_str());
@@ -89,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
 
 /// Tries the mutants of the sample, for `cargo xtask test`.
 pub(crate) fn sample(root: &Path) -> Result<()> {
-    run(&Arguments { only: None, sample: true, generated: None }, root)
+    run(&Arguments { only: None, sample: true, generated: None, of: None, draw: None }, root)
 }
 
 fn list() -> Result<Vec<Mutant>> {
