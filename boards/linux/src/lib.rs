@@ -27,7 +27,7 @@ pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
 pub use multicast_link::{JoinGroupError, MulticastLink, any_interface};
 #[cfg(feature = "native-speed")]
-pub use native_speed::NativeSpeed;
+pub use native_speed::{NativeSpeed, compile_for_a_device};
 pub use null_modem::NullModem;
 pub use packet_link::{EthernetPort, InterfaceError, PacketLink};
 pub use satellite_thread::SatelliteThread;

@@ -13,15 +13,18 @@
 //! names is copied to a *window*, an array as long as the memory, where the kernel reads and writes
 //! it, and copied back when the call goes on. Of the rest of the window nothing is ever read.
 
+#[allow(unsafe_code)] // code that another process has compiled, which nobody can check
+mod child;
 mod compiler;
 mod cost;
 mod memory;
 mod price;
+mod turns;
 
 use std::future::poll_fn;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -30,13 +33,14 @@ use tenure_kernel::{Code, Engine, EngineError, EngineInstance};
 use tenure_vm::{Frame, InstanceConfig, Outcome, Trap, TrapKind, Value};
 use tenure_wire::host_call::{HostCall, MODULE, TABLE};
 use tenure_wire::limits::BUFFER_BYTES_MAX;
-use tenure_wire::{CodeKind, Digest};
+use tenure_wire::{CodeKind, Digest, VerifyingKey};
 use wasmtime::{
     Caller, Config, Extern, ExternType, FrameInfo, Instance, Linker, Module, Store, UpdateDeadline,
     Val, WasmBacktrace,
 };
 
-use compiler::{Compiled, Compiler};
+pub use child::compile_for_a_device;
+use compiler::{Compiled, Compiler, Program};
 use memory::{MemoryBudget, Window, copy_ranges};
 use price::{COPIED_PARTS_PER_BYTE, PARTS_PER_UNIT};
 
@@ -47,7 +51,8 @@ const INTERVAL_PARTS: u64 = 10_000 * PARTS_PER_UNIT;
 
 /// An engine that compiles modules to the processor's own code. Until a machine asks for it, it takes no memory and no thread.
 pub struct NativeSpeed {
-    folder: Option<PathBuf>,
+    /// Starts the process that compiles.
+    compiler: Program,
     started: Option<Started>,
 }
 
@@ -58,33 +63,38 @@ struct Started {
 }
 
 impl NativeSpeed {
-    /// An engine that remembers in `folder` what it compiles, so that a module that ends the process
-    /// that way isn't compiled again.
-    pub fn new(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_owned), started: None }
+    /// An engine whose modules are compiled by the processes that `compiler` names, one for each: they call
+    /// [`compile_for_a_device`].
+    pub fn new(compiler: impl Fn() -> Command + Send + Sync + 'static) -> Self {
+        Self { compiler: Arc::new(compiler), started: None }
     }
 
     /// The engine, started by the first question; `None` if wasmtime can't compile for this processor, or the
     /// system has no thread left.
     fn started(&mut self) -> Option<&mut Started> {
         if self.started.is_none() {
-            self.started = Started::new(self.folder.as_deref());
+            self.started = Started::new(self.compiler.clone());
         }
         self.started.as_mut()
     }
 }
 
+/// Wasmtime with the settings that the compiler's process and the device share.
+fn engine() -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = Config::new();
+    // The vm has validated each module already, and takes less than wasmtime but for these.
+    config.wasm_custom_page_sizes(true).wasm_tail_call(true);
+    config.wasm_simd(false).wasm_relaxed_simd(false);
+    config.wasm_multi_memory(false).wasm_memory64(false);
+    config.consume_fuel(true).operator_cost(price::prices());
+    config.epoch_interruption(true);
+    wasmtime::Engine::new(&config)
+}
+
 impl Started {
-    fn new(folder: Option<&Path>) -> Option<Self> {
-        let mut config = Config::new();
-        // The vm has validated each module already, and takes less than wasmtime but for these.
-        config.wasm_custom_page_sizes(true).wasm_tail_call(true);
-        config.wasm_simd(false).wasm_relaxed_simd(false);
-        config.wasm_multi_memory(false).wasm_memory64(false);
-        config.consume_fuel(true).operator_cost(price::prices());
-        config.epoch_interruption(true);
-        let engine = wasmtime::Engine::new(&config).ok()?;
-        let compiler = Compiler::start(engine.clone(), folder)?;
+    fn new(command: Program) -> Option<Self> {
+        let engine = engine().ok()?;
+        let compiler = Compiler::start(engine.clone(), command)?;
         Some(Self { engine, compiler })
     }
 
@@ -109,13 +119,10 @@ impl Engine for NativeSpeed {
         CodeKind::WebAssembly
     }
 
-    fn is_prepared(&mut self, package: &Digest, code: Code<'_>) -> bool {
-        match code {
-            Code::WebAssembly(wasm) => {
-                self.started().is_none_or(|started| started.compiler.is_done(package, wasm))
-            }
-            Code::Native(_) => true,
-        }
+    fn is_prepared(&mut self, package: &Digest, tenant: &VerifyingKey, code: Code<'_>) -> bool {
+        let Code::WebAssembly(wasm) = code else { return true };
+        let started = self.started();
+        started.is_none_or(|started| started.compiler.is_done(package, tenant, wasm))
     }
 
     fn start(
@@ -124,9 +131,9 @@ impl Engine for NativeSpeed {
         code: Code<'_>,
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError> {
-        let Code::WebAssembly(wasm) = code else { return Err(EngineError::Module) };
+        let Code::WebAssembly(_) = code else { return Err(EngineError::Module) };
         let started = self.started().ok_or(EngineError::NoCompiler)?;
-        let Compiled { module, table_bytes } = started.compiler.module(package, wasm)?;
+        let Compiled { module, table_bytes } = started.compiler.module(package)?;
         let (memory_name, memory_bytes) = memory_of(&module)?;
         if memory_bytes.saturating_add(table_bytes) > limits.memory_bytes_max as u64 {
             return Err(EngineError::Memory);

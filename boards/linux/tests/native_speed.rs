@@ -1,11 +1,13 @@
 //! Programs run by the vm and at native speed: the same outcomes, host calls, replies and memory.
 #![cfg(feature = "native-speed")]
 
+mod compiler;
+
 use tenure_board_linux::NativeSpeed;
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance, host_functions};
 use tenure_vm::{Image, Instance, InstanceConfig, Limits, Outcome, TrapKind, Value, translate};
-use tenure_wire::Digest;
 use tenure_wire::host_call::HostCall;
+use tenure_wire::{Digest, VerifyingKey};
 
 const LIMITS: InstanceConfig =
     InstanceConfig { stack_bytes: 16 * 1024, memory_bytes_max: 128 * 1024 };
@@ -85,13 +87,13 @@ fn module(body: &str) -> Vec<u8> {
 
 /// Waits until `engine` has prepared a module, as the kernel does between turns.
 fn prepare(engine: &mut NativeSpeed, package: &Digest, wasm: &[u8]) {
-    while !engine.is_prepared(package, Code::WebAssembly(wasm)) {
+    while !engine.is_prepared(package, &VerifyingKey([1; 32]), Code::WebAssembly(wasm)) {
         std::thread::yield_now();
     }
 }
 
 fn start(wasm: &[u8], limits: &InstanceConfig) -> Result<Box<dyn EngineInstance>, EngineError> {
-    let (mut engine, package) = (NativeSpeed::new(None), Digest([0; 32]));
+    let (mut engine, package) = (compiler::engine(), Digest([0; 32]));
     prepare(&mut engine, &package, wasm);
     engine.start(&package, Code::WebAssembly(wasm), limits)
 }

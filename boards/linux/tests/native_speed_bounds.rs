@@ -1,12 +1,18 @@
 //! The bounds of machines at native speed: fuel beside the vm's, memory, and the compiler's time.
 #![cfg(feature = "native-speed")]
 
+mod compiler;
+
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command};
 
 use tenure_board_linux::NativeSpeed;
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance, host_functions};
 use tenure_vm::{Image, Instance, InstanceConfig, Limits, Outcome, Value, translate};
-use tenure_wire::Digest;
+use tenure_wire::{Digest, VerifyingKey};
 
 const MEBIBYTE: usize = 1024 * 1024;
 const LIMITS: InstanceConfig =
@@ -15,6 +21,7 @@ const LIMITS: InstanceConfig =
 const SPEED: u32 = 1;
 const SLICE: u64 = 20_000;
 const PACKAGE: Digest = Digest([7; 32]);
+const TENANT: VerifyingKey = VerifyingKey([8; 32]);
 
 fn module(body: &str) -> Vec<u8> {
     let text = format!(
@@ -29,14 +36,14 @@ fn start_on(
     wasm: &[u8],
     limits: &InstanceConfig,
 ) -> Result<Box<dyn EngineInstance>, EngineError> {
-    while !engine.is_prepared(&PACKAGE, Code::WebAssembly(wasm)) {
+    while !engine.is_prepared(&PACKAGE, &TENANT, Code::WebAssembly(wasm)) {
         std::thread::yield_now();
     }
     engine.start(&PACKAGE, Code::WebAssembly(wasm), limits)
 }
 
 fn start(wasm: &[u8]) -> Box<dyn EngineInstance> {
-    start_on(&mut NativeSpeed::new(None), wasm, &LIMITS).unwrap()
+    start_on(&mut compiler::engine(), wasm, &LIMITS).unwrap()
 }
 
 /// The fuel that `main` takes at native speed in slices, the debt of its last slice included, and how
@@ -230,7 +237,7 @@ fn a_slice_overspends_by_one_bulk_instruction_over_all_memory_at_most() {
                (br $again)))"#,
         budget / 65_536 - 17
     );
-    let mut engine = NativeSpeed::new(None);
+    let mut engine = compiler::engine();
     let mut machine = start_on(&mut engine, &module(&body), &limits).unwrap();
     assert!(machine.prepare("main"));
     let (mut slices, mut slices_by_round) = (0, Vec::new());
@@ -303,7 +310,7 @@ fn what_a_host_call_copies_is_paid_by_its_length() {
 #[test]
 fn tables_are_part_of_the_memory_budget() {
     let limits = InstanceConfig { memory_bytes_max: 2 * MEBIBYTE, ..LIMITS };
-    let mut engine = NativeSpeed::new(None);
+    let mut engine = compiler::engine();
     let tables = "(table 50000 funcref) (table 50000 funcref) (table 50000 funcref)";
     let wasm = module(&format!("{tables} (func (export \"main\"))"));
     assert_eq!(start_on(&mut engine, &wasm, &limits).err(), Some(EngineError::Memory));
@@ -317,77 +324,97 @@ fn tables_are_part_of_the_memory_budget() {
              (if (i32.ne (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
              (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then unreachable)))"#,
     );
-    let mut machine = start_on(&mut NativeSpeed::new(None), &wasm, &limits).unwrap();
+    let mut machine = start_on(&mut compiler::engine(), &wasm, &limits).unwrap();
     assert!(machine.prepare("main"));
     assert_eq!(machine.run(&mut 1_000_000, SPEED), Outcome::Done);
 }
 
 #[test]
 fn a_module_is_compiled_beside_the_devices_turns() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut engine = NativeSpeed::new(Some(folder.path()));
+    let mut engine = compiler::engine();
     let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
     let functions = format!("(func (local i32) {body})").repeat(60);
     let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
     let code = Code::WebAssembly(&wasm);
-    assert!(!engine.is_prepared(&PACKAGE, code), "the compiler has only begun");
-    assert_eq!(engine.start(&PACKAGE, code, &LIMITS).err(), Some(EngineError::Compiling));
+    assert!(!engine.is_prepared(&PACKAGE, &TENANT, code), "the compiler has only begun");
+    // It may be done by now, on a computer that had other things to do.
+    let refused = engine.start(&PACKAGE, code, &LIMITS).err();
+    assert!(refused.is_none_or(|error| error == EngineError::Compiling), "{refused:?}");
     let mut machine = start_on(&mut engine, &wasm, &LIMITS).unwrap();
     assert!(machine.prepare("main"));
     assert_eq!(machine.run(&mut 1_000_000, SPEED), Outcome::Done);
-    assert_eq!(marks_in(folder.path()), 0, "nothing is being compiled");
 }
 
 #[test]
 fn a_module_or_function_that_is_too_long_never_reaches_the_compiler() {
     let long = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(3_000);
     let wasm = module(&format!(r#"(func (local i32) {long}) (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(None);
-    assert!(engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)), "it is refused at once");
+    let mut engine = compiler::engine();
+    assert!(
+        engine.is_prepared(&PACKAGE, &TENANT, Code::WebAssembly(&wasm)),
+        "it is refused at once"
+    );
     let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
     assert_eq!(refused.err(), Some(EngineError::TooLong));
     let data = "x".repeat(600 * 1024);
     let wasm = module(&format!(r#"(data (i32.const 0) "{data}") (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(None);
-    let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
+    let refused = start_on(&mut compiler::engine(), &wasm, &LIMITS);
     assert_eq!(refused.err(), Some(EngineError::TooLong));
 }
 
-fn marks_in(folder: &std::path::Path) -> usize {
-    fs::read_dir(folder.join("compiling")).map_or(0, Iterator::count)
-}
-
 #[test]
-fn a_module_whose_compilation_ended_the_process_is_not_compiled_again() {
-    let folder = tempfile::tempdir().unwrap();
+fn module_whose_compilation_ends_its_process_is_refused_and_the_next_one_isnt() {
+    // B-9: it took the device's memory, and its process with that.
     let wasm = module(r#"(func (export "main"))"#);
-    let marks = folder.path().join("compiling");
-    fs::create_dir(&marks).unwrap();
-    fs::write(marks.join(PACKAGE.to_string()), b"").unwrap();
-    for _ in 0..2 {
-        let mut engine = NativeSpeed::new(Some(folder.path()));
-        let refused = start_on(&mut engine, &wasm, &LIMITS);
-        assert_eq!(refused.err(), Some(EngineError::EndedProcess), "this start and the next");
+    for (script, error) in [
+        ("kill -KILL $$", EngineError::TooLong),
+        ("kill -XCPU $$", EngineError::TooLong),
+        ("exit 1", EngineError::Module),
+        ("cat", EngineError::Module),
+    ] {
+        let mut engine = NativeSpeed::new(move || {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        });
+        for _ in 0..2 {
+            assert_eq!(start_on(&mut engine, &wasm, &LIMITS).err(), Some(error), "{script}");
+        }
     }
-    let mut engine = NativeSpeed::new(Some(folder.path()));
-    let (other, code) = (Digest([8; 32]), Code::WebAssembly(&wasm));
-    while !engine.is_prepared(&other, code) {
-        std::thread::yield_now();
-    }
-    assert!(engine.start(&other, code, &LIMITS).is_ok(), "another package isn't to blame");
+    let mut nowhere = NativeSpeed::new(|| Command::new("/nowhere"));
+    assert_eq!(start_on(&mut nowhere, &wasm, &LIMITS).err(), Some(EngineError::NoCompiler));
+    assert!(start_on(&mut compiler::engine(), &wasm, &LIMITS).is_ok());
+}
+
+/// A compiler's process to which nothing was sent yet.
+fn waiting_compiler() -> (Child, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut command = compiler::command();
+    command.stdin(OwnedFd::from(theirs)).stdout(std::process::Stdio::null());
+    (command.spawn().unwrap(), ours)
 }
 
 #[test]
-fn a_device_that_ends_while_it_compiles_blames_nobody() {
-    let folder = tempfile::tempdir().unwrap();
-    let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
-    let functions = format!("(func (local i32) {body})").repeat(60);
-    let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
-    let mut engine = NativeSpeed::new(Some(folder.path()));
-    assert!(!engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)));
-    while marks_in(folder.path()) == 0 && !engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)) {
-        std::thread::yield_now();
-    }
-    drop(engine);
-    assert_eq!(marks_in(folder.path()), 0);
+fn compilers_process_has_limits_and_ends_with_the_thread_that_started_it() {
+    // B-9.
+    let starter = std::thread::spawn(|| {
+        let (child, device) = waiting_compiler();
+        let of_child =
+            |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+        tenure_testbed::wait_until(|| match of_child("oom_score_adj").trim() {
+            "1000" => Ok(()),
+            other => Err(format!("it isn't ready: {other}")),
+        });
+        let limits = of_child("limits");
+        let limit = |name: &str| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().take(2).map(|it| it.parse().unwrap()).collect::<Vec<u64>>()
+        };
+        assert_eq!(limit("Max cpu time"), [20, 20]);
+        assert_eq!(limit("Max data size"), [256 << 20, 256 << 20]);
+        assert_eq!(limit("Max core file size"), [0, 0]);
+        (child, device)
+    });
+    let (mut child, _device) = starter.join().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
 }

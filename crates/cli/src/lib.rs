@@ -44,6 +44,14 @@ mod written_file;
 /// Runs the command `tenure`, which knows these protocols of the mesh by name beside its own: scenarios of `tenure sim`,
 /// orders of `tenure experiment` and devices that it runs take them.
 pub fn main_with(protocols: &'static [Entry]) -> ExitCode {
+    #[cfg(feature = "native-speed")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == device::process::COMPILE) {
+        return if tenure_board_linux::compile_for_a_device() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
     completions::answer(CommandLine::command);
     let registry = match Registry::new(protocols) {
         Ok(registry) => registry,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tenure_vm::{Breach, Frame, Image, Instance, InstanceConfig, Outcome, Value, Wall};
-use tenure_wire::{CodeKind, Digest};
+use tenure_wire::{CodeKind, Digest, VerifyingKey};
 
 use crate::fault::FaultKind;
 use crate::native::NativeBinary;
@@ -22,9 +22,9 @@ pub trait Engine: Send {
 
     /// Whether [`Engine::start`] has all it needs of `code`, or won't get more. What takes longer than a
     /// turn, such as compiling a module, goes on beside the device's work, and begins with the first
-    /// question.
-    fn is_prepared(&mut self, package: &Digest, code: Code<'_>) -> bool {
-        let _ = (package, code);
+    /// question; tenants have turns in it.
+    fn is_prepared(&mut self, package: &Digest, tenant: &VerifyingKey, code: Code<'_>) -> bool {
+        let _ = (package, tenant, code);
         true
     }
 
@@ -121,10 +121,8 @@ pub enum EngineError {
     Place,
     /// It isn't prepared yet.
     Compiling,
-    /// The module, or a function of it, is too long for the engine's compiler.
+    /// The module, or a function of it, is too much for the engine's compiler.
     TooLong,
-    /// Compiling it ended the device's process before.
-    EndedProcess,
     /// The engine can't compile for this processor, or has no room to.
     NoCompiler,
 }
@@ -139,8 +137,7 @@ impl fmt::Display for EngineError {
             Self::State => "what was kept of it isn't of this code and this firmware",
             Self::Place => "the place in memory where it was is taken",
             Self::Compiling => "it is still being compiled",
-            Self::TooLong => "the module or a function of it is too long to be compiled",
-            Self::EndedProcess => "compiling it ended the device's process before",
+            Self::TooLong => "the module or a function of it is too much for the compiler",
             Self::NoCompiler => "the device has no compiler for its processor",
         })
     }
@@ -155,7 +152,6 @@ impl From<EngineError> for FaultKind {
             EngineError::Module
             | EngineError::Compiling
             | EngineError::TooLong
-            | EngineError::EndedProcess
             | EngineError::NoCompiler => Self::Image,
             EngineError::State => Self::Suspended,
             EngineError::Place => Self::Place,

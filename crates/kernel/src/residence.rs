@@ -178,7 +178,8 @@ impl<F: Flash> Residence<'_, F> {
         let wasm = machine.record.faster.filter(|_| starts && !machine.engine_refused);
         match (wasm.map(|wasm| self.storage.code.view(wasm)), &mut self.processors.engine) {
             (Some(Ok(wasm)), Some(engine)) => {
-                !engine.is_prepared(&machine.record.package, Code::WebAssembly(wasm))
+                let record = &machine.record;
+                !engine.is_prepared(&record.package, &record.tenant, Code::WebAssembly(wasm))
             }
             _ => false,
         }

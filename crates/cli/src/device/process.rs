@@ -72,6 +72,9 @@ const CODE_SECTORS: u32 = 1024;
 const STAGING_SECTORS: u32 = 512;
 /// Where a device listens if nobody says.
 const LISTEN: &str = "127.0.0.1:7370";
+/// The word by which a device starts this program as the compiler of a machine at native speed.
+#[cfg(feature = "native-speed")]
+pub(crate) const COMPILE: &str = "compile-for-a-device";
 /// The trace that the watchdog leaves when it bites, and how long the loop may stand still.
 const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
@@ -381,10 +384,15 @@ impl Pace {
 
 /// Lends a node the compiler for machines that ask for native speed. A run that is recorded is one of the interpreter.
 #[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
-fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path, native_speed: bool) {
+fn lend_engine(node: &mut Recorded<FileFlash>, native_speed: bool) {
     #[cfg(feature = "native-speed")]
     if native_speed && node.tape().is_none() {
-        let engine = tenure_board_linux::NativeSpeed::new(Some(folder));
+        // The file by whatever name it has by now.
+        let engine = tenure_board_linux::NativeSpeed::new(|| {
+            let mut compiler = std::process::Command::new("/proc/self/exe");
+            compiler.arg(COMPILE);
+            compiler
+        });
         node.lend().use_engine(Box::new(engine));
     }
 }
@@ -415,7 +423,7 @@ impl Running {
                 enrol(&mut node, &mut moment, &keys, home, name)?;
             }
         }
-        lend_engine(&mut node, folder, native_speed);
+        lend_engine(&mut node, native_speed);
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
@@ -578,7 +586,7 @@ impl Running {
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
-        lend_engine(&mut node, &folder, native_speed);
+        lend_engine(&mut node, native_speed);
         deep_sleep::announce_wake(node.node().slept(), output);
         let mesh = mesh.map(link::MeshLink::awake);
         if let Some(discovery) = &mut discovery {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance, Ran};
 use tenure_vm::{InstanceConfig, Outcome, Value};
-use tenure_wire::{CodeKind, Digest, MachineId};
+use tenure_wire::{CodeKind, Digest, MachineId, VerifyingKey};
 
 use crate::world::Device;
 
@@ -23,7 +23,7 @@ impl Engine for Compiler {
         CodeKind::WebAssembly
     }
 
-    fn is_prepared(&mut self, _: &Digest, _: Code<'_>) -> bool {
+    fn is_prepared(&mut self, _: &Digest, _: &VerifyingKey, _: Code<'_>) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
