@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tenure_crypto::SigningKey;
 use tenure_package::{
-    CodeKind, Engine, Manifest, ManifestError, Package, PackageBuilder, PackageError, Placement,
-    PlacementError, TreeError, ValueKind,
+    CODE_BYTES_MAX, COMPILED_BYTES_MAX, CodeKind, Engine, Manifest, ManifestError, Package,
+    PackageBuilder, PackageError, Placement, PlacementError, TREE_BYTES_MAX, TreeError, ValueKind,
 };
 use tenure_wire::limits::VALUE_BYTES_MAX;
 use tenure_wire::timer::{PackageTimer, When};
@@ -240,6 +240,86 @@ fn value_of_the_greatest_length_fits_and_one_byte_more_is_refused() {
     let package = Package::parse(&bytes).unwrap();
     assert_eq!(package.tree().entries().next().unwrap().value.len(), VALUE_BYTES_MAX);
     assert_eq!(with(VALUE_BYTES_MAX + 1), Err(PackageError::Tree(TreeError::Value)));
+}
+
+#[test]
+fn parts_of_the_greatest_length_fit_and_one_byte_more_is_refused() {
+    let code = |length: usize| PackageBuilder::new(manifest(), vec![7; length])?.sign(&key(1));
+    // Before it stands its length.
+    let bytes = code(CODE_BYTES_MAX - 4).unwrap();
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.code_bytes(), CODE_BYTES_MAX - 4);
+    assert_eq!(code(CODE_BYTES_MAX - 3), Err(PackageError::TooLarge));
+
+    let compiled = |length: usize| {
+        let builder = PackageBuilder::new(manifest(), CODE.into())?;
+        builder.compiled(CodeKind::Rv32, vec![7; length])?.sign(&key(1))
+    };
+    let bytes = compiled(COMPILED_BYTES_MAX - 8).unwrap();
+    let found = Package::parse(&bytes).unwrap().compiled(CodeKind::Rv32).unwrap().len();
+    assert_eq!(found, COMPILED_BYTES_MAX - 8);
+    assert_eq!(compiled(COMPILED_BYTES_MAX - 7), Err(PackageError::TooLarge));
+
+    // Entries of 4 + 4 + 2,040 bytes.
+    let tree = |first: usize| {
+        let mut builder = PackageBuilder::new(manifest(), CODE.into())?;
+        for number in 0..TREE_BYTES_MAX / 2048 {
+            let length = if number == 0 { first } else { 2040 };
+            builder =
+                builder.value(&format!("v{number:0>3}"), ValueKind::Bytes, &vec![7; length])?;
+        }
+        builder.sign(&key(1))
+    };
+    let bytes = tree(2040).unwrap();
+    assert_eq!(Package::parse(&bytes).unwrap().tree().entries().count(), TREE_BYTES_MAX / 2048);
+    assert_eq!(tree(2041), Err(PackageError::TooLarge));
+}
+
+#[test]
+fn lists_of_a_manifest_are_read_no_further_than_they_may_be_long() {
+    let with = |exports: usize| {
+        let exports = (0..exports).map(|number| format!("e{number}")).collect();
+        written(&Manifest { exports, ..manifest() }, b"", &section(CODE))
+    };
+    assert!(Package::parse(&with(64)).is_ok());
+    assert_eq!(Package::parse(&with(65)).unwrap_err(), PackageError::ManifestForm);
+    let followed = |rest: &[u8]| {
+        let manifest = [&postcard::to_allocvec(&manifest()).unwrap()[..], rest].concat();
+        let parts = [&manifest[..], b"", &section(CODE)];
+        let lengths = parts.map(|part| (part.len() as u32).to_le_bytes());
+        let head = package()[..8 + 32].to_vec();
+        let bytes = [head, lengths.concat(), parts.concat(), vec![0; 64]].concat();
+        Package::parse(&bytes).map(drop)
+    };
+    assert_eq!((followed(b""), followed(b"\0")), (Ok(()), Err(PackageError::ManifestForm)));
+}
+
+#[test]
+fn package_has_the_oldest_format_that_says_all_of_it() {
+    let version = |timers: Vec<PackageTimer>, is_compiled: bool| {
+        let manifest = Manifest { timers, ..manifest() };
+        let mut builder = PackageBuilder::new(manifest, CODE.into()).unwrap();
+        if is_compiled {
+            builder = builder.compiled(CodeKind::Rv32, vec![1]).unwrap();
+        }
+        builder.sign(&key(1)).unwrap()[7]
+    };
+    let at =
+        |text: &str| PackageTimer { function: "f".into(), when: When::At(text.parse().unwrap()) };
+    let every = PackageTimer { function: "g".into(), when: When::Every(10_000) };
+    assert_eq!(version(vec![every.clone()], false), 5);
+    assert_eq!(version(vec![every.clone(), at("06:30")], false), 5);
+    assert_eq!(version(vec![every], true), 6);
+}
+
+#[test]
+fn code_of_each_kind_is_given_and_compiled_code_needs_wasm() {
+    let short = PackageBuilder::with_code(manifest(), &[]);
+    assert_eq!(short.map(drop).unwrap_err(), PackageError::Code);
+    let kinds = vec![CodeKind::Rv32];
+    let native = PackageBuilder::new(Manifest { code: kinds, ..manifest() }, vec![1]).unwrap();
+    let compiled = native.compiled(CodeKind::Rv32, vec![1]);
+    assert_eq!(compiled.map(drop).unwrap_err(), PackageError::Code);
 }
 
 #[test]

@@ -25,9 +25,17 @@ fn limits_are_kept() {
         check(|m| m.description = repeat_n('d', 257).collect()),
         Err(ManifestError::Description)
     );
+    assert_eq!(check(|m| m.description = repeat_n('d', 256).collect()), Ok(()));
     assert_eq!(
         check(|m| m.exports = (0..65).map(|n| n.to_string()).collect()),
         Err(ManifestError::Exports)
+    );
+    assert_eq!(check(|m| m.exports = (0..64).map(|n| n.to_string()).collect()), Ok(()));
+    let longest = |m: &mut Manifest| m.exports[1] = repeat_n('e', FUNCTION_BYTES_MAX).collect();
+    assert_eq!(check(longest), Ok(()));
+    assert_eq!(
+        check(|m| m.exports[1] = repeat_n('e', FUNCTION_BYTES_MAX + 1).collect()),
+        Err(ManifestError::ExportName { export: 1 })
     );
     for name in ["", "a b", "a\n", "\0"] {
         let mut manifest = manifest();
@@ -48,7 +56,9 @@ fn limits_are_kept() {
         let manifest = Manifest { timers, ..manifest() };
         assert_eq!(manifest.check(), Err(ManifestError::Timer { timer: last }));
     }
-    let timers = (0..9).map(|n| timer(&n.to_string(), When::Every(10))).collect();
+    let timers = (0..TIMERS_MAX).map(|n| timer(&n.to_string(), When::Every(10))).collect();
+    assert_eq!(Manifest { timers, ..manifest() }.check(), Ok(()));
+    let timers = (0..=TIMERS_MAX).map(|n| timer(&n.to_string(), When::Every(10))).collect();
     assert_eq!(Manifest { timers, ..manifest() }.check(), Err(ManifestError::Timers));
     assert_eq!(
         check(|m| m.capabilities.secrets = repeat_n("wifi".parse().unwrap(), 2).collect()),
@@ -64,6 +74,17 @@ fn export_name_that_a_terminal_would_show_as_another_is_refused() {
         let mut manifest = manifest();
         manifest.exports[0] = name.into();
         assert_eq!(manifest.check(), Err(ManifestError::ExportName { export: 0 }), "{name:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_counted_from_one() {
+    for (error, begins) in [
+        (ManifestError::ExportName { export: 1 }, "export 2 has no name"),
+        (ManifestError::ExportTwice { export: 2 }, "export 3 is there twice"),
+        (ManifestError::Timer { timer: 0 }, "timer 1 has no function"),
+    ] {
+        assert!(error.to_string().starts_with(begins), "{error}");
     }
 }
 
