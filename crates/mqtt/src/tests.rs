@@ -392,6 +392,102 @@ fn queue_that_is_full_drops_the_oldest_of_qos_0_then_the_oldest_that_waits() {
 }
 
 #[test]
+fn queue_takes_what_just_fits_and_counts_64_bytes_beside_each_message() {
+    let queue = QueueLimits { messages_max: 10, bytes_max: 2 * (64 + 1 + 10) };
+    let mut session = Session::new(Config { queue, ..config() }, Kept::default());
+    for expected in [(1, 0), (2, 0), (2, 1)] {
+        session.publish(message("a", &[0; 10], Qos::AtLeastOnce));
+        assert_eq!((session.queued(), session.dropped()), expected);
+    }
+    session.publish(message("b", &[0; 85], Qos::AtLeastOnce));
+    assert_eq!((session.queued(), session.dropped()), (1, 3), "it has all the room");
+    session.publish(message("c", &[0; 86], Qos::AtLeastOnce));
+    assert_eq!((session.queued(), session.dropped()), (1, 4), "it has none");
+}
+
+#[test]
+fn packets_say_what_is_in_their_properties() {
+    use crate::packet::{Ack, Broker, Incoming};
+    let properties = [0x21, 0, 7, 0x24, 0, 0x25, 1, 0x27, 0, 0, 1, 0, 0x28, 1, 0x2A, 1, 0x13, 0, 9];
+    let body = [&[0, 0, properties.len() as u8][..], &properties].concat();
+    let broker = Broker {
+        receive_max: 7,
+        qos_max: Qos::AtMostOnce,
+        retains: true,
+        packet_bytes_max: 256,
+        wildcards: true,
+        shared: true,
+        keep_alive_s: Some(9),
+    };
+    let resumed = false;
+    assert_eq!(Incoming::read(0x20, &body), Ok(Incoming::Connected { resumed, broker }));
+    let words = [4, 0x1F, 0, 1, b'x'];
+    for (first, ack) in [
+        (0x40, Ack::Published),
+        (0x50, Ack::Received),
+        (0x62, Ack::Released),
+        (0x70, Ack::Completed),
+    ] {
+        let with_words = [&[0, 1, 0x10][..], &words].concat();
+        for (body, reason) in [
+            (&[0, 1][..], Reason::SUCCESS),
+            (&[0, 1, 0x10], Reason(0x10)),
+            (&with_words, Reason(0x10)),
+        ] {
+            assert_eq!(Incoming::read(first, body), Ok(Incoming::Ack { ack, id: 1, reason }));
+        }
+    }
+    let subscribed = Incoming::read(0x90, &[0, 3, 0, 2]);
+    assert_eq!(subscribed, Ok(Incoming::Subscribed { id: 3, reason: Reason(2) }));
+    let ended = |body: &[u8]| Incoming::read(0xE0, body);
+    let (reason, words_told) = (Reason(0x8B), "x".to_string());
+    let expected = Incoming::Ended { reason, words: words_told };
+    assert_eq!(ended(&[&[0x8B][..], &words].concat()), Ok(expected));
+    let silent = |reason| Ok(Incoming::Ended { reason, words: String::new() });
+    assert_eq!((ended(&[]), ended(&[0x8B])), (silent(Reason::SUCCESS), silent(reason)));
+}
+
+#[test]
+fn property_that_may_be_there_several_times_may_and_no_other() {
+    use crate::wire::{Reader, Value, property};
+    const ALLOWED: &[u8] =
+        &[property::USER, property::SUBSCRIPTION, property::REASON, property::RECEIVE_MAXIMUM];
+    let read = |bytes: &[u8]| -> Result<usize, Fault> {
+        let all = [&[bytes.len() as u8][..], bytes].concat();
+        let properties = Reader(&all).properties(ALLOWED)?;
+        Ok(properties.filter(|it| matches!(it, Ok((_, Value::Number(_))))).count())
+    };
+    let user = [0x26, 0, 1, b'k', 0, 1, b'v'];
+    assert_eq!(read(&user.repeat(2)), Ok(0));
+    assert_eq!(read(&[0x0B, 1, 0x0B, 0x80, 0x01]), Ok(2));
+    assert_eq!(read(&[0x21, 0, 1]), Ok(1));
+    for wrong in [
+        &[0x21, 0, 1, 0x21, 0, 1][..],
+        &[0x1F, 0, 0, 0x1F, 0, 0],
+        &[0x21, 0, 0],
+        &[0x0B, 0],
+        &[0x13, 0, 1],
+        &[0x1F, 0, 1, 0],
+        &[0x1F, 0, 2, b'a'],
+        &user[..6],
+    ] {
+        assert!(read(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn strings_are_as_long_as_the_protocol_has_them() {
+    let longest = "x".repeat(65_535);
+    assert_eq!((check_topic(&longest), check_filter(&longest)), (Ok(()), Ok(())));
+    let too_long = longest + "x";
+    assert_eq!(check_topic(&too_long), Err(TopicError::TooLong));
+    let mut writer = crate::wire::Writer::default();
+    writer.binary(too_long.as_bytes());
+    let written = writer.into_bytes();
+    assert_eq!((written.len(), &written[..3]), (2 + 65_535, &[0xFF, 0xFF, b'x'][..]));
+}
+
+#[test]
 fn topic_names_and_filters_are_told_from_what_is_none() {
     for name in ["a", "a/b", "/", " ", "$SYS/x", "ä"] {
         assert_eq!(check_topic(name), Ok(()), "{name}");
