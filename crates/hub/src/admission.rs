@@ -126,3 +126,68 @@ pub(crate) fn host_of(address: &Address) -> Host {
         other => Host::Other(other.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    #[test]
+    fn device_has_its_pace_and_all_have_theirs_and_parts_of_a_step_are_not_lost() {
+        let (a, b): (Name, Name) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let mut pace = Pace::new(at(0), 3, 2);
+        for (ms, device, is_admitted) in [
+            (0, &a, true),
+            (0, &a, true),
+            // All have had two.
+            (0, &a, false),
+            (499, &a, false),
+            (750, &a, true),
+            // The quarter of a second counts.
+            (999, &b, false),
+            (1_000, &b, true),
+            (1_000, &b, false),
+            // The device had three, and one more comes each twenty seconds.
+            (19_999, &a, false),
+            (20_000, &a, true),
+            (20_001, &a, false),
+        ] {
+            assert_eq!(pace.admit(at(ms), device), is_admitted, "{device} at {ms} ms");
+        }
+        pace.give_back(&a);
+        assert!(pace.admit(at(20_001), &a) && !pace.admit(at(20_001), &a));
+        assert_eq!(pace.len(), 2);
+        pace.retain(|device| *device == a);
+        assert_eq!(pace.len(), 1);
+    }
+
+    #[test]
+    fn bucket_holds_no_more_than_it_may_but_what_it_was_given() {
+        let mut bucket = Bucket::full(at(0), 3);
+        bucket.give_back(3);
+        assert_eq!(bucket.tokens(), 3);
+        bucket.take(1);
+        bucket.give_back(3);
+        assert_eq!(bucket.tokens(), 3);
+        bucket.take(5);
+        assert_eq!(bucket.tokens(), 0);
+        let second = Duration::from_secs(1);
+        bucket.fill(at(1_000), 4, second);
+        assert_eq!((bucket.tokens(), bucket.filled_at()), (4, at(1_000)));
+        let mut more = Bucket::full(at(0), 5);
+        more.fill(at(100), 3, second);
+        assert_eq!(more.tokens(), 5);
+    }
+
+    #[test]
+    fn network_of_ipv6_is_one_host_and_a_port_tells_none_apart() {
+        let host = |text: &str| host_of(&Address::Udp(text.parse().unwrap()));
+        assert_eq!(host("192.0.2.1:1"), host("192.0.2.1:2"));
+        assert_ne!(host("192.0.2.1:1"), host("192.0.2.2:1"));
+        assert_eq!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:1:ffff::2]:2"));
+        assert_ne!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:2::1]:1"));
+    }
+}
