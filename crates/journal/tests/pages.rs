@@ -235,6 +235,32 @@ fn records_are_as_short_as_the_table_says() {
 }
 
 #[test]
+fn as_many_texts_calls_and_callers_are_remembered_as_the_format_says_and_none_that_are_longer() {
+    let task = |function: String| Record::Task(Task { at_ms: 7, function, ..Task::default() });
+    let again = |record: Record| bytes_of(core::slice::from_ref(&record), &record);
+    assert_eq!(again(task("f".repeat(64))), 3);
+    assert!(again(task("f".repeat(65))) > 65);
+    let with = |length: usize| {
+        let parameter = Some(vec![1; length]);
+        Record::Task(Task { at_ms: 7, function: "tick".into(), parameter, ..Task::default() })
+    };
+    assert_eq!(again(with(64)), 3);
+    assert!(again(with(65)) > 65);
+    let named = |number: usize| task(format!("f{number}"));
+    let first = |count: usize| (0..count).map(named).collect::<Vec<Record>>();
+    assert_eq!(bytes_of(&first(64), &named(63)), 3);
+    assert!(bytes_of(&first(65), &named(64)) > 3);
+    let by = |number: u8| {
+        let caller = Some(PublicKey([number; 32]));
+        Record::Task(Task { at_ms: 7, function: "tick".into(), caller, ..Task::default() })
+    };
+    // The caller is another one than that of the last call.
+    let callers = |count: u8| (0..count).chain([0]).map(by).collect::<Vec<Record>>();
+    assert!(bytes_of(&callers(16), &by(15)) < 32);
+    assert!(bytes_of(&callers(17), &by(16)) > 32);
+}
+
+#[test]
 fn callback_or_event_between_two_calls_is_not_what_the_next_one_is_written_as() {
     let task = |parameter: &[u8]| Task {
         at_ms: 7,
