@@ -127,7 +127,7 @@ fn passes(wasm: &[u8]) -> bool {
 
 /// The largest number up to `bound` for which that is so, if it is so for one and for none above another.
 fn largest(bound: usize, is_so: impl Fn(usize) -> bool) -> usize {
-    let (mut most, mut above) = (1, bound + 1);
+    let (mut most, mut above) = (1_usize, bound + 1);
     while most + 1 < above {
         let middle = most.midpoint(above);
         match is_so(middle) {

@@ -37,7 +37,8 @@ fn start_on(
     limits: &InstanceConfig,
 ) -> Result<Box<dyn EngineInstance>, EngineError> {
     while !engine.is_prepared(&PACKAGE, &TENANT, Code::WebAssembly(wasm)) {
-        std::thread::yield_now();
+        // Its process wants a processor, too.
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     engine.start(&PACKAGE, Code::WebAssembly(wasm), limits)
 }

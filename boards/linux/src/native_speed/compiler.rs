@@ -330,7 +330,7 @@ mod tests {
         for bomb in bombs {
             let wasm = wat::parse_str(format!("(module {bomb})")).unwrap();
             let refused = check(&wasm).map(|_| ());
-            assert_eq!(refused, Err(EngineError::TooLong), "{:.60}", bomb);
+            assert_eq!(refused, Err(EngineError::TooLong), "{bomb:.60}");
         }
         let modest = format!("(func (local {}) {})", many("i64 ", 150), many("(loop) ", 500));
         let looked_at = check(&wat::parse_str(format!("(module {modest})")).unwrap()).unwrap();

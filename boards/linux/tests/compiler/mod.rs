@@ -9,11 +9,11 @@ use tenure_board_linux::{NativeSpeed, compile_for_a_device};
 const CHILD: &str = "TENURE_TEST_COMPILES";
 
 /// An engine whose modules are compiled by this test program.
-pub fn engine() -> NativeSpeed {
+pub(crate) fn engine() -> NativeSpeed {
     NativeSpeed::new(command)
 }
 
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "compiler::it_compiles_for_its_parent"]).env(CHILD, "true");
     command
