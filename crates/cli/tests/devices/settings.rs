@@ -150,7 +150,7 @@ fn device_whose_settings_belong_to_another_user_does_not_start() {
     for place in ["attic/device.toml", "attic"] {
         let give = |to| std::os::unix::fs::chown(user.path(place), Some(to), None);
         if give(another).is_err() {
-            return tenure_testbed::skip_without_right("to give a file to another user");
+            return tenure_testbed::skip_without_right("give a file to another user");
         }
         let error = user.error(&words[..words.len() - 1]);
         assert!(error.contains("other users may write"), "{error}");
