@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - A name is shown as it is: no character steers a terminal, is invisible, or turns around what stands beside it, and no
-//!   word mixes scripts, as an `а` of Cyrillic among letters of Latin would, or has letters that no language of today has.
+//!   word mixes scripts, as an `а` of Cyrillic among letters of Latin would, or has letters that languages of today don't
+//!   commonly have.
 //! - Wherever names are compared, two that read alike are one: composed or not, in whichever case, with letters of another
 //!   script or width that look the same (UTS 39 §4).
 
@@ -84,7 +85,7 @@ mod tests {
             "नेहा",
             "محمد",
             "김민준",
-            "Ὀδυσσεύς",
+            "Οδυσσεύς",
             "O'Neill",
             "Jean-Luc",
             "Dr. No",
@@ -121,12 +122,13 @@ mod tests {
             "Ada\u{3000}L",
             "\u{2800}",
             "\u{3164}",
-            // Small capitals, ligatures, Roman numerals, letters of mathematics and of full width.
+            // Small capitals, ligatures, Roman numerals, letters of mathematics, of full width and of old Greek.
             "M\u{1D00}x",
             "\u{FB01}nn",
             "\u{2163}",
             "\u{1D4DC}ax",
             "\u{FF21}\u{FF44}\u{FF41}",
+            "\u{1F48}δυσσεύς",
             "\u{410}da",
             "Ad\u{3B1}",
             // What the audit log calls a token.
