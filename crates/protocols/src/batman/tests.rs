@@ -5,7 +5,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::Stack;
 
-use super::{Batman, Config, Window};
+use super::{AVERAGED, Batman, Config, Originator, Said, Way, Window};
 use crate::testing::{Network, id};
 
 fn set_up(stack: &mut Stack, _: usize) {
@@ -65,16 +65,31 @@ fn the_better_of_two_ways_is_taken_and_the_other_when_it_is_cut() {
 
 #[test]
 fn present_way_is_kept_while_another_is_as_good() {
-    // The one that comes later has the greater number, by which equals would be told apart.
-    let mut network = Network::new(4, set_up);
-    network.link(0, 1, 0);
-    network.link(1, 3, 0);
-    network.run(Duration::from_secs(40));
-    assert_eq!(next_hop(&network, 0, 3), Some(id(1)));
-    network.link(0, 2, 0);
-    network.link(2, 3, 0);
-    for second in 0..60 {
-        network.run(Duration::from_secs(1));
-        assert_eq!(next_hop(&network, 0, 3), Some(id(1)), "after {second} s");
+    // The other has the greater number, by which equals would be told apart.
+    for (quality_of_other, next) in [(200, id(1)), (201, id(2))] {
+        let way = |neighbour, quality| Way {
+            neighbour,
+            said: Said { sequence: 1, quality },
+            life: 1,
+            qualities: [quality; AVERAGED],
+            at: 0,
+            heard_at: Instant::BOOT,
+        };
+        let known = || Originator {
+            boot: 1,
+            sequence: 1,
+            heard_at: Instant::BOOT,
+            ways: [way(id(1), 200), way(id(2), quality_of_other)].into(),
+            next: Some(id(1)),
+            told: None,
+        };
+        // A node alone, which chooses each time that it says something.
+        let mut network = Network::new(1, |stack, _| {
+            let mut batman = Batman::new(1, Config::default());
+            batman.originators.insert(id(3), known());
+            stack.start(Instant::BOOT, batman);
+        });
+        network.run(Duration::from_secs(3));
+        assert_eq!(next_hop(&network, 0, 3), Some(next), "beside {quality_of_other}");
     }
 }
