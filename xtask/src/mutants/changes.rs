@@ -193,7 +193,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_unary(&mut self, unary: &'ast syn::ExprUnary) {
-        if let UnOp::Not(not) = unary.op {
+        if let UnOp::Not(not) = &unary.op {
             let behind = ");if {ON} {__l} else {!__l}})";
             let (operator, operand) = (not.span(), unary.expr.span());
             let between = Some((operator, operand, ""));
@@ -293,7 +293,7 @@ fn binds(condition: &Expr) -> bool {
 
 /// Whether something is done for what it does.
 fn can_be_left_out(expression: &Expr) -> bool {
-    let done = if let Expr::Try(attempt) = expression { &attempt.expr } else { expression };
+    let done = if let Expr::Try(attempt) = expression { &*attempt.expr } else { expression };
     match done {
         Expr::MethodCall(_) | Expr::Call(_) | Expr::Assign(_) => true,
         Expr::Binary(binary) => is_assignment(&binary.op),

@@ -85,9 +85,9 @@ pub(super) fn run(name: &str, drawn: Option<usize>, root: &Path) -> Result<()> {
     for source in &sources {
         for change in source.changes.iter().filter(|change| numbers.contains(&change.number)) {
             tried += 1;
-            let by = tests.iter().filter(|tests| tests.reaches.contains(&change.number));
+            let mut by = tests.iter().filter(|tests| tests.reaches.contains(&change.number));
             let is_reached = by.clone().next().is_some();
-            if by.into_iter().any(|tests| !passes_with(tests, change.number, &place)) {
+            if by.any(|tests| !passes_with(tests, change.number, &place)) {
                 killed += 1;
                 continue;
             }
@@ -251,7 +251,7 @@ fn first_run(program: PathBuf, place: &Path) -> Result<Tests> {
     let took = begun.elapsed();
     let is_calm = tests_at(&program, place).env("TENURE_SWITCHES_END", "true").status()?.success();
     let notes = fs::read_to_string(notes.path())?;
-    let reaches = notes.lines().map(str::parse).collect::<Result<_, _>>()?;
+    let reaches = notes.lines().map(str::parse::<u32>).collect::<Result<_, _>>()?;
     Ok(Tests { program, took, reaches, is_calm })
 }
 
