@@ -1,4 +1,4 @@
-//! What the compiler of native speed takes at most: of each shape of function the largest module that it is given, and the
+//! The most that the compiler of native speed takes: of each shape of function the largest module that it is given, and the
 //! processor time and memory of the process that compiles it.
 //!
 //! `cargo xtask bench compiler`. A shape is a function with a size, the largest that passes, repeated as often as passes.

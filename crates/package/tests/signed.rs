@@ -168,7 +168,7 @@ fn pass_counts_for_its_owner_and_is_shown_by_its_tenant() {
         Pass::signer(&bytes).map(drop)
     };
     assert_eq!((padded(256), padded(257)), (Ok(()), Err(PassError::NotAPass)));
-    // What follows the statement within its signature is none of it.
+    // A byte that follows the statement within its signature is none of it.
     let mut body = bytes[40..bytes.len() - 64].to_vec();
     body.push(0);
     let longer = forged(b"tenurpa\x01", "pass", &body, &owner);

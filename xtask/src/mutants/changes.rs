@@ -14,7 +14,7 @@ pub(super) struct Change {
     /// The number of its switch.
     pub(super) number: u32,
     pub(super) line: usize,
-    /// What is changed, as a person reads it: `< to <=: number < self.last`.
+    /// The change, as a person reads it: `< to <=: number < self.last`.
     pub(super) text: String,
     /// The bytes of the source that it is about, and what stands before and behind them.
     start: usize,
@@ -245,7 +245,7 @@ impl Finder<'_> {
         let name = format!("{old} to {new}");
         match old {
             "&&" | "||" => {
-                // What is bound on the left is used on the right.
+                // A name that is bound on the left is used on the right.
                 if binds(&binary.left) || binds(&binary.right) {
                     return;
                 }

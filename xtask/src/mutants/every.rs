@@ -21,7 +21,7 @@ use crate::process;
 const SURVIVORS: &str = include_str!("../../survivors.toml");
 /// The share of changes that aren't listed as survivors of which tests find as many at least.
 const FOUND_MIN: f64 = 0.95;
-/// What a crate's root gets: the switch.
+/// The switch, which a crate's root gets.
 const SWITCH: &str = include_str!("switch.rs.txt");
 /// The most attempts to compile, each without the changes that couldn't be compiled.
 const BUILDS_MAX: usize = 12;
@@ -33,7 +33,7 @@ const SLOWER_BY: Duration = Duration::from_secs(20);
 #[derive(Deserialize)]
 struct Survivor {
     file: PathBuf,
-    /// What is changed, as the report has it.
+    /// The change, as the report has it.
     change: String,
     /// Why no test finds it.
     #[allow(dead_code, reason = "it is for those who read the list")]
@@ -204,7 +204,7 @@ enum Built {
     Errors(Vec<BuildError>),
 }
 
-/// What the compiler complains of, in bytes of a file.
+/// A complaint of the compiler, in bytes of a file.
 struct BuildError {
     file: PathBuf,
     from: usize,

@@ -78,7 +78,7 @@ struct Shared {
 /// How the process is started that compiles.
 pub(super) type Program = Arc<dyn Fn() -> Command + Send + Sync>;
 
-/// What both have, and the bell by which the device wakes the thread.
+/// The state that both have, and the bell by which the device wakes the thread.
 type Office = (Mutex<Shared>, Condvar);
 
 /// Compiles modules, one after the other.

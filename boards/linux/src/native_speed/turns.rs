@@ -92,7 +92,7 @@ mod tests {
     struct Asked {
         tenant: u64,
         effort: u64,
-        /// Who had a turn since, if its tenant had nothing waiting and owed nothing.
+        /// Those who had a turn since, if its tenant had nothing waiting and owed nothing.
         since: Option<Vec<u64>>,
     }
 

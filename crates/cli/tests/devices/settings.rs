@@ -156,7 +156,7 @@ fn device_whose_settings_belong_to_another_user_does_not_start() {
         assert!(error.contains("other users may write"), "{error}");
         let command = error.split_once("yours alone with: ").unwrap().1.trim();
         assert!(command.starts_with("chown 0 attic attic/device.toml && chmod go-w"), "{error}");
-        // What it says to do does it.
+        // The command that it says mends it.
         let run = Command::new("sh").args(["-c", command]).current_dir(user.path("")).status();
         assert!(run.unwrap().success(), "{command}");
         assert_eq!(Process::start(user.command(&words)).interrupt().code(), Some(0), "{place}");
