@@ -18,7 +18,7 @@ use tenure_package::{PACKAGE_BYTES_MAX, Package};
 use tenure_wire::LogLevel;
 use tenure_wire::control::MachineStatus;
 
-use self::words::{Bash, Fish, Whole};
+use self::words::{Shell, Whole};
 use crate::home::Home;
 use crate::home::known::Known;
 use crate::machine::grant;
@@ -54,9 +54,9 @@ pub struct Arguments {
 /// This version knows the shell only to complete commands.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let shell: &dyn EnvCompleter = match arguments.shell {
-        clap_complete::Shell::Bash => &Bash,
+        clap_complete::Shell::Bash => &Shell::Bash,
         clap_complete::Shell::Elvish => &Elvish,
-        clap_complete::Shell::Fish => &Fish,
+        clap_complete::Shell::Fish => &Shell::Fish,
         clap_complete::Shell::PowerShell => &Powershell,
         clap_complete::Shell::Zsh => &Zsh,
         other => anyhow::bail!("there are no completions for {other}"),
@@ -76,7 +76,8 @@ pub fn answer(command: impl Fn() -> Command) {
         let whole = Asked { command: command.clone(), shell: shell.clone() };
         lively(command, &Arc::new(whole))
     };
-    const SHELLS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
+    const SHELLS: Shells<'static> =
+        Shells(&[&Shell::Bash, &Elvish, &Shell::Fish, &Powershell, &Zsh]);
     CompleteEnv::with_factory(with_words).var(VARIABLE).bin("tenure").shells(SHELLS).complete();
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap_complete::engine;
-use clap_complete::env::EnvCompleter;
+use clap_complete::env::{Bash, EnvCompleter, Fish};
 
 /// Where bash says which word is to be completed, and between what the answer's words are told apart.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
@@ -26,8 +26,7 @@ pub(super) struct Whole {
 impl Whole {
     /// Those that `shell` hands over.
     pub(super) fn of_shell(words: Vec<OsString>, shell: &str) -> Self {
-        let index = std::env::var(INDEX).ok().and_then(|text| text.parse().ok());
-        let index = index.unwrap_or(words.len().saturating_sub(1));
+        let index = index_of_shell().unwrap_or(words.len().saturating_sub(1));
         match shell == "bash" {
             true => Self::joined(words, index).0,
             false => Self { words, index },
@@ -84,60 +83,29 @@ pub(super) fn behind_in_fish(words: &[OsString]) -> Vec<OsString> {
     all.lines().skip(before).map(OsString::from).collect()
 }
 
-/// Bash, whose pieces are put together, and which gets the end of a word alone.
-pub(super) struct Bash;
-
-impl EnvCompleter for Bash {
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "bash"
-    }
-
-    fn write_registration(
-        &self,
-        variable: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        output: &mut dyn Write,
-    ) -> io::Result<()> {
-        let bash = clap_complete::env::Bash;
-        bash.write_registration(variable, name, bin, completer, output)
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut clap::Command,
-        words: Vec<OsString>,
-        folder: Option<&Path>,
-        output: &mut dyn Write,
-    ) -> io::Result<()> {
-        let index = std::env::var(INDEX).ok().and_then(|text| text.parse().ok());
-        let (whole, before) = Whole::joined(words, index.unwrap_or_default());
-        let separator = std::env::var(SEPARATOR).unwrap_or_else(|_| "\n".into());
-        let candidates = engine::complete(command, whole.words, whole.index, folder)?;
-        for (at, candidate) in candidates.iter().enumerate() {
-            let word = candidate.get_value().to_string_lossy();
-            let separator = if at > 0 { separator.as_str() } else { "" };
-            write!(output, "{separator}{}", word.get(before..).unwrap_or(&word))?;
-        }
-        Ok(())
-    }
+/// The place of the word to be completed, if the shell says it.
+fn index_of_shell() -> Option<usize> {
+    std::env::var(INDEX).ok()?.parse().ok()
 }
 
-/// Fish, which says the words behind its cursor, too.
-pub(super) struct Fish;
+/// The shells that need more than clap does for them.
+pub(super) enum Shell {
+    /// Its pieces are put together, and it gets the end of a word alone.
+    Bash,
+    /// It says the words behind its cursor, too.
+    Fish,
+}
 
-impl EnvCompleter for Fish {
+impl EnvCompleter for Shell {
     fn name(&self) -> &'static str {
-        "fish"
+        match self {
+            Self::Bash => "bash",
+            Self::Fish => "fish",
+        }
     }
 
     fn is(&self, name: &str) -> bool {
-        name == "fish"
+        name == self.name()
     }
 
     fn write_registration(
@@ -149,8 +117,10 @@ impl EnvCompleter for Fish {
         output: &mut dyn Write,
     ) -> io::Result<()> {
         let mut script = Vec::new();
-        let fish = clap_complete::env::Fish;
-        fish.write_registration(variable, name, bin, completer, &mut script)?;
+        match self {
+            Self::Bash => return Bash.write_registration(variable, name, bin, completer, output),
+            Self::Fish => Fish.write_registration(variable, name, bin, completer, &mut script)?,
+        }
         let script = String::from_utf8_lossy(&script);
         let before = format!("({variable}=fish ");
         let all = "(commandline --current-process --tokenize | string collect)";
@@ -165,8 +135,28 @@ impl EnvCompleter for Fish {
         folder: Option<&Path>,
         output: &mut dyn Write,
     ) -> io::Result<()> {
-        clap_complete::env::Fish.write_complete(command, words, folder, output)
+        match self {
+            Self::Bash => complete_in_bash(command, words, folder, output),
+            Self::Fish => Fish.write_complete(command, words, folder, output),
+        }
     }
+}
+
+fn complete_in_bash(
+    command: &mut clap::Command,
+    words: Vec<OsString>,
+    folder: Option<&Path>,
+    output: &mut dyn Write,
+) -> io::Result<()> {
+    let (whole, before) = Whole::joined(words, index_of_shell().unwrap_or_default());
+    let separator = std::env::var(SEPARATOR).unwrap_or_else(|_| "\n".into());
+    let candidates = engine::complete(command, whole.words, whole.index, folder)?;
+    for (at, candidate) in candidates.iter().enumerate() {
+        let word = candidate.get_value().to_string_lossy();
+        let separator = if at > 0 { separator.as_str() } else { "" };
+        write!(output, "{separator}{}", word.get(before..).unwrap_or(&word))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::reach::client::{Client, Route};
 use crate::reach::whom::Where;
 use crate::terminal::clock::parse_span_or_seconds;
 use crate::terminal::input;
-use crate::terminal::output::{Output, hex, tell_of_wait};
+use crate::terminal::output::{Beside, Output, hex, tell_beside};
 
 /// The pause before a machine that is busy is called again.
 const BUSY_AGAIN: Duration = Duration::from_millis(200);
@@ -95,7 +95,7 @@ fn call(
         };
         if failure == NoResult::Busy && begun.elapsed() + BUSY_AGAIN < timeout {
             if !std::mem::replace(&mut is_told, true) {
-                tell_of_wait(&format!("{machine} is busy"));
+                tell_beside(Beside::Waiting, &format!("{machine} is busy"));
             }
             client.pause(BUSY_AGAIN)?;
             continue;

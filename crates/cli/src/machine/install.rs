@@ -23,7 +23,7 @@ use crate::make::watch::Watched;
 use crate::reach::client::{Client, Device, OwnerKeys, Refused};
 use crate::reach::whom::{Where, machine_named, machines};
 use crate::terminal::clock::parse_milliseconds;
-use crate::terminal::output::{Output, tell_aside, tell_of_wait};
+use crate::terminal::output::{Beside, Output, tell, tell_beside};
 use crate::terminal::stop::Stop;
 
 /// How long a command waits for its turn, while other commands transfer something to the same device. One that is
@@ -415,7 +415,8 @@ pub fn install(
     })?;
     let before = known.map(|known| known.digest.to_string());
     if let Err(error) = keep(&machine, package, before, client.unix_s()) {
-        tell_aside("`tenure rollback` won't find this package", &error);
+        let text = format!("`tenure rollback` won't find this package: {}", tell(&error));
+        tell_beside(Beside::Warning, &text);
     }
     Ok(machine)
 }
@@ -447,7 +448,8 @@ pub fn in_turn<T>(
         };
         let until = *until.get_or_insert_with(|| {
             let name = &device.status.name;
-            tell_of_wait(&format!("another command transfers something to {name}; its turn first"));
+            let text = format!("another command transfers something to {name}; its turn first");
+            tell_beside(Beside::Waiting, &text);
             Instant::now() + TURN_PATIENCE
         });
         if Instant::now() >= until {

@@ -23,7 +23,7 @@ use crate::make::module::{Module, ModuleError};
 use crate::make::moved::Moved;
 use crate::make::source_map::{self, LineMap};
 use crate::make::variables::Variables;
-use crate::terminal::output::{tell_aside, tell_beside};
+use crate::terminal::output::{Beside, tell, tell_beside};
 use crate::terminal::trace::{Place, SourceLine};
 use crate::whole_file;
 
@@ -181,11 +181,12 @@ impl Symbols {
     pub fn beside_or_told(path: &Path, package: &Package<'_>) -> anyhow::Result<Self> {
         let debug = debug_path(path);
         if !debug.exists() {
-            tell_beside(&format!(
+            let text = format!(
                 "no {} lies beside {}, where `tenure build` put one: names and lines are missing",
                 debug.file_name().unwrap_or_default().display(),
                 path.display()
-            ));
+            );
+            tell_beside(Beside::Note, &text);
         }
         Self::beside(path, package)
     }
@@ -436,7 +437,10 @@ impl MachineSymbols {
         let Ok(package) = Package::parse(package) else { return };
         match Symbols::beside(path, &package) {
             Ok(symbols) => self.insert(package.manifest().name.clone(), symbols),
-            Err(error) => tell_aside("faults won't be explained", &error),
+            Err(error) => {
+                let text = format!("faults won't be explained: {}", tell(&error));
+                tell_beside(Beside::Warning, &text);
+            }
         }
     }
 

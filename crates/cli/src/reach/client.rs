@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::home::authority::Authority;
 use crate::home::known::Known;
 use crate::reach::place::Place;
-use crate::terminal::output::tell_of_wait;
+use crate::terminal::output::{Beside, tell_beside};
 use crate::terminal::stop::Stop;
 
 pub use control::Silent;
@@ -605,7 +605,8 @@ impl Client {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     if let Some((_, address)) = tell_at.take() {
-                        tell_of_wait(&format!("the device at {address} takes long to answer"));
+                        let text = format!("the device at {address} takes long to answer");
+                        tell_beside(Beside::Waiting, &text);
                     }
                 }
                 Err(_) => {

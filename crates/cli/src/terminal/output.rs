@@ -44,30 +44,27 @@ pub fn is_json_wanted() -> bool {
     AS_JSON.load(Ordering::Relaxed)
 }
 
-/// Says to standard error what a command waits for, as text or as an object.
-pub fn tell_of_wait(text: &str) {
-    tell_as("waiting", text);
+/// What kind of words a command says beside its outcome.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    /// What it waits for.
+    Waiting,
+    /// What a user should know of the outcome.
+    Note,
+    /// What went wrong beside what it does.
+    Warning,
 }
 
-/// Says to standard error what a user should know of an outcome, as text or as an object.
-pub fn tell_beside(text: &str) {
-    tell_as("note", text);
-}
-
-fn tell_as(what: &str, text: &str) {
-    let text = match is_json_wanted() {
-        true => printable_json(&serde_json::json!({ what: text })),
-        false => format!("{what}: {}", printable(text)),
+/// Says to standard error what a user should know beside the outcome, as text or as an object.
+pub fn tell_beside(kind: Beside, text: &str) {
+    let kind = match kind {
+        Beside::Waiting => "waiting",
+        Beside::Note => "note",
+        Beside::Warning => "warning",
     };
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Says to standard error what went wrong beside what a command does, as text or as an object.
-pub fn tell_aside(what: &str, error: &anyhow::Error) {
-    let text = format!("{what}: {}", tell(error));
     let text = match is_json_wanted() {
-        true => printable_json(&serde_json::json!({ "warning": text })),
-        false => printable_lines(&text),
+        true => printable_json(&serde_json::json!({ kind: text })),
+        false => format!("{kind}: {}", printable_lines(text)),
     };
     let _ = writeln!(std::io::stderr(), "{text}");
 }

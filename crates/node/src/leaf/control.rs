@@ -11,7 +11,7 @@ use tenure_wire::control::{
     TreeValue, dispatch,
 };
 use tenure_wire::directory::SignedRecord;
-use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term, Version};
+use tenure_wire::{CodeKind, PublicKey, Version};
 
 use super::{Leaf, LeafNotice, Offered};
 use crate::boot_error::BootError;
@@ -163,36 +163,16 @@ impl<F: Flash> Leaf<F> {
     /// A service as a machine is shown. It has no package, no budget and no fuel, and the firmware's version.
     fn status_of(&self, offered: &Offered) -> MachineStatus {
         MachineStatus {
-            name: offered.name.clone(),
             id: offered.id,
             key: offered.key,
-            package: offered.name.clone(),
             version: FIRMWARE,
-            digest: Digest([0; 32]),
             tenant: self.config.owner.verifying_key,
             exports: offered.service.functions().iter().map(|name| name.to_string()).collect(),
             state: "in firmware".to_string(),
-            queue_length: 0,
             tasks_done: offered.calls,
-            fuel_used: 0,
-            faults: 0,
-            repute: "good".to_string(),
-            last_fault: None,
-            memory_bytes: 0,
-            stored_bytes: 0,
-            budget: Budget::default(),
             at_native_speed: true,
-            serves: None,
-            serves_ms: 0,
             code: CodeKind::Thumb,
-            share: Share::default(),
-            term: Term::default(),
-            lease_unix_s: 0,
-            lease_number: 0,
-            grace_left_s: 0,
-            base_bytes: 0,
-            waited_max_us: 0,
-            wait_bound_us: 0,
+            ..MachineStatus::empty(offered.name.clone())
         }
     }
 

@@ -97,6 +97,44 @@ pub struct MachineStatus {
     pub version: Version,
 }
 
+impl MachineStatus {
+    /// A machine called `name` of which nothing else is known: in good standing, it has nothing and has done nothing.
+    pub fn empty(name: Name) -> Self {
+        Self {
+            package: name.clone(),
+            name,
+            id: MachineId([0; 12]),
+            key: PublicKey([0; 32]),
+            digest: Digest([0; 32]),
+            tenant: VerifyingKey([0; 32]),
+            exports: Vec::new(),
+            state: String::new(),
+            queue_length: 0,
+            tasks_done: 0,
+            fuel_used: 0,
+            faults: 0,
+            repute: String::from("good"),
+            last_fault: None,
+            memory_bytes: 0,
+            stored_bytes: 0,
+            budget: Budget::default(),
+            at_native_speed: false,
+            code: CodeKind::WebAssembly,
+            share: Share::default(),
+            term: Term::default(),
+            lease_unix_s: 0,
+            lease_number: 0,
+            grace_left_s: 0,
+            base_bytes: 0,
+            waited_max_us: 0,
+            wait_bound_us: 0,
+            serves: None,
+            serves_ms: 0,
+            version: Version::default(),
+        }
+    }
+}
+
 /// The machines that were removed and can be fetched back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trash {

@@ -11,15 +11,16 @@ use super::Running;
 use crate::home::Home;
 use crate::home::known::Known;
 use crate::reach::client::OwnerKeys;
-use crate::terminal::output::tell_aside;
+use crate::terminal::output::{Beside, tell, tell_beside};
 
 /// Notes a device in `home`, if it is enrolled and its owner's keys are there. A device that can't be noted runs all the same.
 pub(super) fn note(device: &mut Running, home: &Home) {
     if let Err(error) = try_to_note(device, home) {
-        tell_aside(
-            "commands like `tenure revoke` don't know this device until one reaches it",
-            &error,
+        let text = format!(
+            "commands like `tenure revoke` don't know this device until one reaches it: {}",
+            tell(&error)
         );
+        tell_beside(Beside::Warning, &text);
     }
 }
 

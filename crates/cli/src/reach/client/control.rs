@@ -7,7 +7,7 @@ use tenure_wire::Address;
 use tenure_wire::control::{Function, decode_answer};
 
 use super::{CONTROL_TIMEOUT, Client, NoResult, Route};
-use crate::terminal::output::tell_of_wait;
+use crate::terminal::output::{Beside, tell_beside};
 
 /// How often a device is asked again that said when, and how long it is waited for each time at most.
 const BUSY_MAX: u32 = 3;
@@ -27,7 +27,7 @@ impl Client {
             let Err(refusal) = decode_answer::<()>(&answer) else { return Ok(answer) };
             let Some(wait) = refusal.again_in() else { return Ok(answer) };
             let wait = wait.min(BUSY_FOR_MAX);
-            tell_of_wait(&format!("{refusal}, as this command does now"));
+            tell_beside(Beside::Waiting, &format!("{refusal}, as this command does now"));
             self.pause(wait)?;
         }
         self.call_control_once(route, function, request)
