@@ -29,6 +29,7 @@ pub use control::Silent;
 pub use via::in_mesh;
 
 mod control;
+mod dead_end;
 mod via;
 
 /// How long a device or hub may take to say who it is.
@@ -217,8 +218,11 @@ impl Client {
     pub fn acknowledge_all(&mut self) {
         self.endpoint.acknowledge_all(self.clock.now());
         let _ = self.send_all();
-        if let Some(via) = &mut self.via {
+        if let Some(via) = self.via.as_mut().filter(|via| via.is_waiting()) {
+            // A member that is gone isn't waited for.
+            via.end_by(Some(std::time::Instant::now() + DIAGNOSIS_TIMEOUT));
             let _ = via.exchange(Duration::ZERO);
+            via.end_by(self.until);
         }
     }
 
@@ -301,6 +305,23 @@ impl Client {
                 if asked.is_empty() {
                     break;
                 }
+            }
+        }
+    }
+
+    /// Asks who is at one place, by way of the member if it is in the mesh; `None` if nobody answers.
+    ///
+    /// # Errors
+    /// The user has had enough, or the socket fails.
+    fn identify_at(&mut self, address: &Address) -> anyhow::Result<Option<Identity>> {
+        let now = self.clock.now();
+        let deadline = now + self.bounded(IDENTIFY_TIMEOUT);
+        let asked = self.endpoint.identify(now, address.clone(), deadline)?;
+        loop {
+            if let Some(Event::Identified { handle, identity }) = self.event_before(None)?
+                && handle == asked
+            {
+                return Ok(identity);
             }
         }
     }
@@ -634,13 +655,6 @@ impl Client {
         let answered = self.identify(&[address], "device").is_ok();
         self.until = until;
         answered
-    }
-
-    /// What the member that carries datagrams knows of the way to `route`, now that nothing comes from there; `None` if no
-    /// member does, or it doesn't answer either.
-    pub fn state_of_way(&mut self, route: &Route) -> Option<String> {
-        let Address::Mesh(node) = route.address else { return None };
-        self.via.as_mut()?.state_of_way(node)
     }
 
     fn start_call(

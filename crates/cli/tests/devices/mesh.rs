@@ -300,6 +300,36 @@ fn a_device_that_only_a_member_hears_is_managed_by_way_of_it() {
 }
 
 #[test]
+fn carried_call_that_fails_names_the_relay_that_is_gone() {
+    // Desk 19: after 27 seconds there was no word of which one.
+    let user = User::new();
+    let (stairs, relay) = device(&user, "stairs", &[]);
+    let (_cellar, beyond) = device(&user, "cellar", &[&relay]);
+    let (landing, far) = device(&user, "landing", &[&beyond]);
+    let (_attic, _) = device(&user, "attic", &[&far]);
+    wait_until("the member knows all", || {
+        let ways = user.json(&["mesh", &stairs.address]);
+        let ways = ways["ways"].as_array().unwrap();
+        ["landing", "attic"].iter().all(|name| ways.iter().any(|way| way["device"] == **name))
+    });
+    let via = |name| ["--device", name, "--via", &stairs.address];
+    user.ok(&[&["list"], &via("landing")[..]].concat());
+    user.ok(&[&["install", &package("thermostat"), "--grant", "all"], &via("attic")[..]].concat());
+    landing.kill();
+    let call = ["call", "thermostat", "read", "--timeout", "3"];
+    // The ways that lead over it are known to be gone sooner or later.
+    let error = user.error(&[&call[..], &via("attic")].concat());
+    let names_it = error.contains("to the relay landing, which doesn't answer")
+        || error.contains("no longer attic, landing");
+    assert!(names_it, "{error}");
+    // Nor is a member waited for that is gone itself.
+    let address = stairs.address.clone();
+    stairs.kill();
+    let error = user.error(&[&call[..], &["--device", "attic", "--via", &address]].concat());
+    assert!(error.starts_with("the member of the mesh: no device answers at"), "{error}");
+}
+
+#[test]
 fn a_tenant_keeps_secrets_and_calls_its_machine_by_way_of_a_member_with_the_owners_pass() {
     let owner = User::new();
     let (stairs, relay) = device(&owner, "stairs", &[]);

@@ -6,20 +6,17 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::LinuxEntropy;
 use tenure_hal::Entropy as _;
 use tenure_mesh::NodeId;
+use tenure_wire::Address;
 use tenure_wire::control::{CARRIED_BYTES_MAX, Carry, Client as _, HELD_MS_MAX, MeshStatus};
 use tenure_wire::directory::{Found, Query, SignedRecord};
 use tenure_wire::message::List;
-use tenure_wire::{Address, Name};
 
-use super::{Client, DIAGNOSIS_TIMEOUT, Route};
+use super::{Client, Route};
 
 /// The time between two questions while nothing comes to a member that doesn't hold them, as it is of an older version or
 /// holds others' already: at first, and at most after it has doubled with each.
 const ASK_AGAIN: Duration = Duration::from_millis(30);
 const ASK_AGAIN_MAX: Duration = Duration::from_millis(240);
-
-/// The most devices that are named as still reached.
-const NAMED_MAX: usize = 8;
 
 /// A session with a member that carries datagrams.
 pub(super) struct Via {
@@ -56,13 +53,14 @@ impl Via {
         self.client.end_by(until);
     }
 
-    /// What the member knows of the way to `node`, now that nothing comes from there.
-    pub(super) fn state_of_way(&mut self, node: [u8; 6]) -> Option<String> {
-        let until = self.client.ends_by();
-        self.client.end_by(Some(Instant::now() + DIAGNOSIS_TIMEOUT));
-        let status = self.client.at(&self.member).mesh(());
-        self.client.end_by(until);
-        Some(state_of_way(&self.name, &NodeId::from_bytes(node).to_string(), &status.ok()?))
+    /// The member's part in its mesh, and its ways to others; `None` if it doesn't answer.
+    pub(super) fn status(&mut self) -> Option<MeshStatus> {
+        self.client.at(&self.member).mesh(()).ok()
+    }
+
+    /// Whether datagrams wait to be carried.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Notes a datagram that is to be carried.
@@ -110,32 +108,6 @@ impl Via {
     }
 }
 
-/// What a member's status says of its way to `to`.
-fn state_of_way(member: &str, to: &str, status: &MeshStatus) -> String {
-    let name_of = |node: &str| {
-        let way = status.ways.iter().find(|way| way.to == node);
-        way.and_then(|way| way.device.as_ref()).map_or_else(|| node.to_owned(), Name::to_string)
-    };
-    if let Some(way) = status.ways.iter().find(|way| way.to == to) {
-        return match way.next_hop == to {
-            true => format!("{member} hears it without a relay, so it is busy or just gone"),
-            false => format!(
-                "the way there from {member} begins with {}: a relay on it is gone or out of reach, and {member} \
-                 doesn't know yet",
-                name_of(&way.next_hop)
-            ),
-        };
-    }
-    let mut reached: Vec<String> = status.ways.iter().map(|way| name_of(&way.to)).collect();
-    reached.sort();
-    reached.truncate(NAMED_MAX);
-    let reached = if reached.is_empty() { "nobody".to_owned() } else { reached.join(", ") };
-    format!(
-        "{member} has no way there any more: the device or a relay before it is gone or out of reach; it still \
-         reaches {reached}"
-    )
-}
-
 /// The record that a member gave, and the place in the mesh of its device.
 ///
 /// # Errors
@@ -146,30 +118,4 @@ pub fn in_mesh(record: SignedRecord) -> anyhow::Result<Found> {
     };
     let machine = tenure_crypto::machine_id(&opened.device_machine);
     Ok(Found { record, seen_at: Address::Mesh(NodeId::from(&machine).to_bytes()) })
-}
-
-#[cfg(test)]
-mod tests {
-    use tenure_wire::control::MeshWay;
-
-    use super::*;
-
-    #[test]
-    fn way_that_is_lost_is_told_with_whom_the_member_still_reaches() {
-        let way = |to: &str, device: Option<&str>, next_hop: &str| MeshWay {
-            to: to.to_owned(),
-            device: device.map(|name| name.parse().unwrap()),
-            next_hop: next_hop.to_owned(),
-            metric: 64,
-        };
-        let status = |ways| MeshStatus { node: "n1".to_owned(), neighbours: 1, ways };
-        let told = |ways| state_of_way("m1", "n5", &status(ways));
-        let lost = told(vec![way("n2", Some("m2"), "n2"), way("n3", None, "n2")]);
-        assert!(lost.starts_with("m1 has no way there any more"), "{lost}");
-        assert!(lost.ends_with("it still reaches m2, n3"), "{lost}");
-        let still = told(vec![way("n2", Some("m2"), "n2"), way("n5", Some("m5"), "n2")]);
-        assert!(still.contains("begins with m2: a relay on it is gone"), "{still}");
-        assert!(told(vec![way("n5", None, "n5")]).contains("without a relay"));
-        assert!(told(Vec::new()).ends_with("reaches nobody"));
-    }
 }
