@@ -6,7 +6,7 @@ use common::device::Device;
 use common::{Workbench, repository};
 use expect_test::expect_file;
 use tenure_package::Package;
-use tenure_testbed::skip_without_tool;
+use tenure_testbed::{skip_without_compiler, skip_without_tool};
 
 fn new_project_builds_and_greets(language: &str) {
     new_project_builds_and_greets_within(language, 16 * 1024);
@@ -48,6 +48,32 @@ fn new_cpp_project_builds_and_greets() {
     workbench.tenure_ok(&["new", "greeter", "--lang", "cpp"]);
     let error = workbench.tenure_error(&["build", "greeter"]);
     assert!(error.contains("apt-get install wasi-libc"), "{error}");
+}
+
+/// Debian's releases of LLVM, whose `clang` is taken whatever its number is.
+const CLANGS: [u32; 6] = [13, 14, 15, 16, 19, 22];
+
+#[test]
+fn new_project_in_c_builds_and_is_tested_with_each_clang_that_is_here() {
+    for version in CLANGS {
+        let folder = std::path::PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
+        if ["clang", "wasm-ld"].iter().any(|name| !folder.join(name).is_file()) {
+            skip_without_compiler(&format!("clang-{version} with lld-{version}"));
+            continue;
+        }
+        for language in ["c", "nihilo"] {
+            let workbench = Workbench::new();
+            let with = |arguments: &[&str]| {
+                let mut command = workbench.command(arguments);
+                let output = command.env("PATH", &folder).output().unwrap();
+                let error = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{version}: tenure {arguments:?}: {error}");
+            };
+            with(&["new", "greeter", "--lang", language]);
+            with(&["build", "greeter"]);
+            with(&["test", "greeter"]);
+        }
+    }
 }
 
 #[test]

@@ -51,13 +51,18 @@ impl Workbench {
 
     /// Runs `tenure` here. What Rust machines share is compiled once for all tests.
     pub(crate) fn tenure(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tenure"))
+        self.command(arguments).output().unwrap()
+    }
+
+    /// The command `tenure`, to be run here.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command
             .args(arguments)
             .current_dir(self.folder.path())
             .env("TENURE_HOME", self.path("home"))
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"))
-            .output()
-            .unwrap()
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"));
+        command
     }
 
     /// As [`Self::tenure`], which must go well; gives what it prints.
