@@ -1,6 +1,7 @@
 //! Machines on a device: installed, called, stopped, looked into and leased.
 
 pub mod call;
+pub(crate) mod down;
 pub mod grant;
 pub mod halt;
 pub mod inspect;

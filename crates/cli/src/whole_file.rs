@@ -41,11 +41,19 @@ fn draft(
     }
     let mut draft = tempfile::Builder::new()
         .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder_of(path))?;
+        .tempfile_in(folder_of(path))
+        .map_err(plain)?;
     draft.write_all(bytes)?;
     keep(draft.as_file())?;
     draft.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// The system's error alone, without the name of a draft that nobody knows.
+pub(crate) fn plain(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(|error| error.source());
+    let code = source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -163,6 +171,13 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "no draft is left");
         write(Path::new("/dev/null"), "made").unwrap();
         assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn file_in_a_folder_that_is_missing_is_refused_without_the_name_of_its_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = write(&folder.path().join("missing/file"), "made").unwrap_err();
+        assert_eq!(refused.to_string(), "No such file or directory (os error 2)");
     }
 
     #[test]

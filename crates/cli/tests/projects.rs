@@ -101,6 +101,18 @@ fn existing_folder_is_left_alone() {
 }
 
 #[test]
+fn project_that_finds_no_room_leaves_no_folder_in_the_way_of_the_next() {
+    let workbench = Workbench::new();
+    let new = workbench.command(&["new", "greeter", "--lang", "c"]);
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\""]).arg(new.get_program());
+    let output = command.args(new.get_args()).current_dir(workbench.path("")).output().unwrap();
+    assert!(!output.status.success(), "the SDK has larger files");
+    assert!(!workbench.path("greeter").exists());
+    workbench.tenure_ok(&["new", "greeter", "--lang", "c"]);
+}
+
+#[test]
 fn new_protocol_project_refers_to_the_sources_and_names_itself() {
     let workbench = Workbench::new();
     let said = workbench.tenure_ok(&["new", "--protocol", "elector"]);

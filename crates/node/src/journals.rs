@@ -267,9 +267,14 @@ fn check_room<F: Flash>(services: &mut Services<F>, id: &MachineId, bytes: u32) 
             "its journal begins with {state} bytes, and its budget of flash lets {at_once} be written at once"
         )));
     }
-    let held = services.journals.books.get(id).map_or(0, |book| book.bytes());
+    let books = &services.journals.books;
+    let held = books.get(id).map_or(0, |book| book.bytes());
+    // The rings of others are promised whole, and not yet full.
+    let others = books.iter().filter(|(other, _)| *other != id);
+    let promised = others.map(|(_, book)| u64::from(book.bytes_max).saturating_sub(book.bytes()));
     let store = services.kernel.store().occupancy();
-    let free = store.charge_bytes_max.saturating_sub(store.charged_bytes);
+    let taken = store.charged_bytes + promised.sum::<u64>();
+    let free = store.charge_bytes_max.saturating_sub(taken);
     if u64::from(bytes).saturating_sub(held) > free {
         return Err(ControlError::Full(alloc::format!(
             "the store has room for {} bytes of its journal",

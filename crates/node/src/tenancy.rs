@@ -15,6 +15,7 @@ use tenure_kernel::{InstallError, Installation, MachineRecord};
 #[cfg(feature = "rollouts")]
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{Answer, ControlError};
+use tenure_wire::printable::counted;
 use tenure_wire::{MachineId, Name, VerifyingKey};
 
 use crate::clock::Clock;
@@ -108,9 +109,9 @@ impl<F: Flash> Tenancy<'_, F> {
     fn without_room(&self, error: ControlError) -> ControlError {
         match (error, self.trash_use()) {
             (ControlError::Full(what), (machines, bytes)) if machines > 0 => {
+                let machines = counted(machines, "machine");
                 ControlError::Full(alloc::format!(
-                    "{what}; the trash holds {machines} machines and {bytes} bytes, which \
-                     `tenure trash empty` frees"
+                    "{what}; the trash holds {machines} and {bytes} bytes, which `tenure trash empty` frees"
                 ))
             }
             (error, _) => error,

@@ -9,6 +9,8 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use zeroize::Zeroizing;
 
+use crate::whole_file;
+
 /// The longest file that holds nothing but a secret, in bytes.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
 
@@ -28,7 +30,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let mut draft = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
+    let draft = tempfile::NamedTempFile::new_in(folder).map_err(whole_file::plain);
+    let mut draft = draft.with_context(failed)?;
     draft.write_all(bytes).with_context(failed)?;
     draft.as_file().sync_all().with_context(failed)?;
     // A draft has mode 0600, which the file keeps.

@@ -452,7 +452,8 @@ fn put_back(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<()>
     }
     std::fs::create_dir_all(data)
         .with_context(|| format!("can't make the folder {}", data.display()))?;
-    Database::restore(from, &data.join(DATABASE))?;
+    Database::restore(from, &data.join(DATABASE))
+        .with_context(|| format!("can't restore from {}", from.display()))?;
     let (copy, folder) = (from.display().to_string(), data.display().to_string());
     let object = serde_json::json!({ "restored": folder, "from": copy });
     output.line(&format!("restored: {folder} holds what {copy} holds"), &object);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use tenure_rpc::NoResult;
 use tenure_wire::Target;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
@@ -59,6 +59,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         bail!("a function's name has 1 to {FUNCTION_BYTES_MAX} bytes");
     }
     let timeout = arguments.timeout;
+    ensure!(!timeout.is_zero(), "--timeout 0 leaves no time for an answer");
     let (place, machine) = (&arguments.place, &arguments.machine);
     let begun = Instant::now();
     let ended_by = client.ends_by();

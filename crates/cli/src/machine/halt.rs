@@ -1,9 +1,10 @@
 //! `tenure restart`, `tenure stop` and `tenure start`: whether a machine runs.
 
+use anyhow::bail;
 use tenure_wire::Name;
 use tenure_wire::control::{Client as _, Restart, Start, Stop};
 
-use crate::machine::install::if_down;
+use crate::machine::down::{if_down, kept_down};
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machine_named};
 use crate::terminal::output::Output;
@@ -65,7 +66,15 @@ pub fn restart(
     output: &Output,
 ) -> anyhow::Result<()> {
     let (machine, device) = arguments.named.connect(client)?;
-    client.at(&device.route).restart(Restart { machine: machine.clone() })?;
+    let restarted = client.at(&device.route).restart(Restart { machine: machine.clone() });
+    if let Err(error) = restarted {
+        // The refusal names all causes that there are; the machine's state says which one it is.
+        let state = machine_named(client, &device, &machine).ok();
+        return match state.as_ref().and_then(kept_down) {
+            Some(why) => bail!("{machine} isn't restarted: {why}"),
+            None => Err(error),
+        };
+    }
     tell("restarted", &machine, (&device, client), output)
 }
 
@@ -103,8 +112,13 @@ fn tell(
     let state = machine_named(client, device, machine)?;
     let down = if done == "stopped" { String::new() } else { if_down(&state) };
     let device = &device.status.name;
+    let text = match (done, down.is_empty()) {
+        // It doesn't run for that.
+        ("started", false) => format!("took back the stop of {machine} on {device}{down}"),
+        _ => format!("{done} {machine} on {device}{down}"),
+    };
     output.line(
-        &format!("{done} {machine} on {device}{down}"),
+        &text,
         &serde_json::json!({ done: machine.as_str(), "device": device.as_str(), "state": state.state }),
     );
     Ok(())

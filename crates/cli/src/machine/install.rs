@@ -14,6 +14,7 @@ use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey, Version};
 
 use crate::home::Home;
+use crate::machine::down::if_down;
 use crate::machine::grant::{self, Grant, decide, describe};
 use crate::machine::kept_packages::KeptPackages;
 use crate::machine::lease::{self, TermArguments, next_lease_number};
@@ -262,17 +263,6 @@ fn in_words(done: &str, machine: &MachineStatus, was: Option<Version>) -> String
         }
         Some(was) if was != *version => format!("{done} {name} from {was} to {version}"),
         _ => format!("{done} {name} {version}"),
-    }
-}
-
-/// The reason that keeps a machine from running that was just installed, started or pardoned.
-pub(crate) fn if_down(machine: &MachineStatus) -> String {
-    let name = &machine.name;
-    match machine.state.as_str() {
-        "stopped" => format!("\n  it stays stopped until `tenure start {name}`"),
-        "banned" => format!("\n  it stays banned for its faults until `tenure unban {name}`"),
-        "lease over" => format!("\n  its lease is over until `tenure renew {name}`"),
-        _ => String::new(),
     }
 }
 

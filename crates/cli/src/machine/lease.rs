@@ -9,6 +9,7 @@ use tenure_wire::printable::span;
 use tenure_wire::{Name, Term};
 
 use crate::home::Home;
+use crate::machine::down::if_down;
 use crate::reach::client::{AHEAD_S_MAX, Client, Device};
 use crate::reach::whom::{Where, machine_named};
 use crate::terminal::clock::{now_in_milliseconds, parse_seconds, parse_time, time};
@@ -105,8 +106,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let renewal = renewal.sign(&client.keys().signing_key)?;
     let renew = Renew { renewal, ends_now: arguments.end_now };
     client.at(&device.route).renew(renew)?;
+    let down = match arguments.end_now {
+        true => String::new(),
+        false => if_down(&machine_named(&mut client, &device, name)?),
+    };
     output.line(
-        &format!("the lease of {name} {}", in_words(&term)),
+        &format!("the lease of {name} {}{down}", in_words(&term)),
         &serde_json::json!({ "renewed": name.as_str(), "term": term }),
     );
     Ok(())

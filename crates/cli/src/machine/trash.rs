@@ -8,7 +8,7 @@ use tenure_wire::printable::span;
 use tenure_wire::{MachineId, Name};
 
 use crate::home::Home;
-use crate::machine::install::if_down;
+use crate::machine::down::if_down;
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machine_named};
 use crate::terminal::output::Output;

@@ -177,9 +177,10 @@ pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf>
     if !has_exact_linker(kind, parent) {
         words.push(IN_PAGES);
     }
-    let folder = write(parent, name, template, &words)?;
-    sdk::install(&folder).with_context(|| format!("can't write to {}", folder.display()))?;
-    Ok(folder)
+    made(parent, name, |folder| {
+        write(folder, name, template, &words)?;
+        sdk::install(folder).with_context(|| format!("can't write to {}", folder.display()))
+    })
 }
 
 /// The memory that a template asks for, and what it asks for where the linker makes memories of whole pages alone.
@@ -224,12 +225,13 @@ pub fn create_protocol(parent: &Path, name: &Name, sources: &Path) -> anyhow::Re
     if text.contains(['"', '\\']) {
         bail!("{text}: a path with quotes or backslashes can't stand in Cargo.toml");
     }
-    let folder = write(parent, name, PROTOCOL, &[("{{sources}}", text)])?;
-    // The versions that Tenure is tested with; cargo leaves out those that the project doesn't need.
-    let (from, to) = (sources.join("Cargo.lock"), folder.join("Cargo.lock"));
-    let failed = || format!("can't copy {}", from.display());
-    whole_file::write(&to, fs::read(&from).with_context(failed)?).with_context(failed)?;
-    Ok(folder)
+    made(parent, name, |folder| {
+        write(folder, name, PROTOCOL, &[("{{sources}}", text)])?;
+        // The versions that Tenure is tested with; cargo leaves out those that the project doesn't need.
+        let (from, to) = (sources.join("Cargo.lock"), folder.join("Cargo.lock"));
+        let failed = || format!("can't copy {}", from.display());
+        whole_file::write(&to, fs::read(&from).with_context(failed)?).with_context(failed)
+    })
 }
 
 /// The folder of Tenure's sources: the one that is named, or the one that this command was built from.
@@ -252,12 +254,12 @@ pub(crate) fn name_of(folder: &Path) -> String {
     named.unwrap_or_else(|| folder.display().to_string())
 }
 
-/// Writes the files of a project, with its name and `words` put in.
-fn write(
+/// Makes the folder of the project `name` in `parent` and fills it, or leaves nothing: half a project would be in the way of
+/// the next one of that name.
+fn made(
     parent: &Path,
     name: &Name,
-    template: Template,
-    words: &[(&str, &str)],
+    fill: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
     let folder = parent.join(name.as_str());
     // A link that leads to nothing is there, too.
@@ -265,16 +267,32 @@ fn write(
         bail!("{} is there already; choose another name or remove it", folder.display());
     }
     fs::create_dir(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+    match fill(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => {
+            let _ = fs::remove_dir_all(&folder);
+            Err(error)
+        }
+    }
+}
+
+/// Writes the files of a project, with its name and `words` put in.
+fn write(
+    folder: &Path,
+    name: &Name,
+    template: Template,
+    words: &[(&str, &str)],
+) -> anyhow::Result<()> {
     for (file, text) in template {
         let path = folder.join(file);
-        let parent = path.parent().unwrap_or(&folder);
+        let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent).with_context(|| format!("can't make {}", parent.display()))?;
         let named = text.replace("{{name}}", name.as_str());
         let text = words.iter().fold(named, |text, (word, with)| text.replace(word, with));
         whole_file::write(&path, text)
             .with_context(|| format!("can't write {}", path.display()))?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -51,6 +51,17 @@ fn a_lease_ends_when_its_owner_says_and_goes_on_when_it_is_renewed() {
     assert_eq!(renewed["term"]["receipts_every_s"], 6 * 3_600, "what isn't said stays");
     assert_eq!(user.call(on(&device), &["counter", "add"]), "3");
 
+    // Neither a lease nor a start tells of more than it does.
+    user.ok(&[&["stop", "counter"][..], &at].concat());
+    let renewed = user.ok(&[&["renew", "counter", "--no-end"][..], &at].concat());
+    assert!(renewed.ends_with("it stays stopped until `tenure start counter`\n"), "{renewed}");
+    user.ok(&[&["renew", "counter", "--end-now"][..], &at].concat());
+    let begun = user.ok(&[&["start", "counter"][..], &at].concat());
+    assert!(begun.starts_with("took back the stop of counter on attic\n"), "{begun}");
+    assert!(begun.ends_with("its lease is over until `tenure renew counter`\n"), "{begun}");
+    user.ok(&[&["renew", "counter", "--no-end"][..], &at].concat());
+    assert_eq!(user.call(on(&device), &["counter", "value"]), "3");
+
     user.ok(&[&["remove", "counter"][..], &at].concat());
     let trash = user.json(&[&["trash", "list"][..], &at].concat());
     assert_eq!(trash["trash"][0]["name"], "counter");

@@ -29,14 +29,22 @@ fn world() -> (World, PublicKey) {
 
 /// Has the machine keep a journal of so many bytes.
 fn keep(world: &mut World, bytes: u32) -> Answer<()> {
-    let keep = JournalKeep { machine: "keeper".parse().unwrap(), bytes };
+    keep_of(world, "keeper", bytes)
+}
+
+fn keep_of(world: &mut World, machine: &str, bytes: u32) -> Answer<()> {
+    let keep = JournalKeep { machine: machine.parse().unwrap(), bytes };
     ask::<()>(world, Function::journal_keep.name(), &keep)
 }
 
 /// The number of bytes that a refusal says are needed.
 fn needed(refused: Answer<()>) -> u32 {
+    bytes_behind("needs at least ", refused)
+}
+
+fn bytes_behind(words: &str, refused: Answer<()>) -> u32 {
     let text = refused.unwrap_err().to_string();
-    let (_, rest) = text.split_once("needs at least ").unwrap_or_else(|| panic!("{text}"));
+    let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{text}"));
     rest.split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -95,6 +103,20 @@ fn check(journal: &Journal) {
     assert!(pages[0].start.is_some());
     let bytes: usize = journal.pages.iter().map(Vec::len).sum();
     assert!(bytes <= RING_BYTES as usize + 2048, "{bytes}");
+}
+
+#[test]
+fn ring_for_which_there_is_no_room_beside_those_that_others_were_promised_is_refused() {
+    let (mut world, _) = world();
+    let second = world.install_lease(Lease::of("second", KEEPER, anybody()));
+    use_it(&mut world, &second, 1);
+    let room = bytes_behind("has room for ", keep_of(&mut world, "second", 4 * 1024 * 1024));
+    keep_of(&mut world, "second", room - 1024).unwrap();
+    // Hardly a byte of that is written yet.
+    let left = bytes_behind("has room for ", keep(&mut world, RING_BYTES * 2));
+    assert!(left < RING_BYTES * 2, "{left}");
+    keep_of(&mut world, "second", 0).unwrap();
+    keep(&mut world, RING_BYTES * 2).unwrap();
 }
 
 #[test]
