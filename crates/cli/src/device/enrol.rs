@@ -8,7 +8,7 @@ use crate::home::Home;
 use crate::reach::client::Client;
 use crate::reach::network::{DEVICE_PORT, addresses_of, split_key};
 use crate::reach::place::Place;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Beside, Output, tell_beside};
 
 /// Enrol a device that isn't a process of this computer: give it its name in your word.
 ///
@@ -50,6 +50,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
     let enrol = Enrol { enrolment, signature };
     client.at(&route).enrol(enrol)?;
+    let taken = client.known().taken_name(&device, &key);
     // It is told from now on what all devices are told.
     client.note(&route)?;
     let checked = match place.key {
@@ -62,5 +63,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         &format!("enrolled {device}, key {key}{checked}"),
         &serde_json::json!({ "event": "enrolled", "device": device.as_str(), "key": key.to_string() }),
     );
+    if let Some(taken) = taken {
+        tell_beside(Beside::Note, &taken);
+    }
     Ok(())
 }

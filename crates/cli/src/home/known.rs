@@ -162,6 +162,20 @@ impl Known {
         self.kept.check(&record.enrolment, &record.device_machine)
     }
 
+    /// What is to be said when the name of a device that was met is another's from now on, whose own machine has the key
+    /// `machine`; `None` if it is the same device, or none was met.
+    pub fn taken_name(&self, device: &Name, machine: &PublicKey) -> Option<String> {
+        let known = self.kept.devices.get(device.as_str())?;
+        let is_another = known.key != machine.to_string();
+        is_another.then(|| {
+            format!(
+                "{device} was another device until now, of the key {}, which commands refuse from now on; if both are in \
+                 use, start one with another --name, and enrol it anew: tenure enrol HOST:PORT",
+                known.key
+            )
+        })
+    }
+
     /// Whether a device of this name was ever met.
     pub fn has_met(&self, name: &Name) -> bool {
         self.kept.devices.contains_key(name.as_str())

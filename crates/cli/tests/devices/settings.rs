@@ -84,6 +84,22 @@ fn what_a_device_was_told_once_it_remembers() {
     assert_eq!(list["policy"], "weighted-fair");
 }
 
+/// Commands refuse the one before from then on, and nobody was told.
+#[test]
+fn device_that_takes_the_name_of_another_says_so() {
+    let user = User::new();
+    let first = user.device("attic", None);
+    let second = user.device("elsewhere/attic", None);
+    let refused = user.error(&["list", "--device", &first.address]);
+    assert!(refused.contains("was replaced by"), "{refused}");
+    let told = second.interrupt_and_read();
+    assert!(told.contains("attic was another device until now, of the key "), "{told}");
+    let enrolled = user.command(&["enrol", &first.address]).output().unwrap();
+    let told = String::from_utf8(enrolled.stderr).unwrap();
+    assert!(told.starts_with("note: attic was another device until now"), "{told}");
+    user.ok(&["list", "--device", &first.address]);
+}
+
 #[test]
 fn settings_that_cannot_be_used_are_named_and_left_as_they_are() {
     let user = User::new();

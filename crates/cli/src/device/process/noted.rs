@@ -42,7 +42,12 @@ fn try_to_note(device: &mut Running, home: &Home) -> anyhow::Result<()> {
     if is_known {
         return Ok(());
     }
-    known.met_device(&record, &from_here(device.address()).into(), None)
+    let taken = known.taken_name(&record.enrolment.device, &record.device_machine);
+    known.met_device(&record, &from_here(device.address()).into(), None)?;
+    if let Some(taken) = taken {
+        tell_beside(Beside::Note, &taken);
+    }
+    Ok(())
 }
 
 /// The address at which this computer reaches what listens there.

@@ -46,6 +46,19 @@ fn user_without_keys_who_says_which_device_is_remembered_in_a_private_folder() {
 }
 
 #[test]
+fn name_that_another_device_takes_is_told_with_the_key_of_the_one_before() {
+    let (_folder, home) = home();
+    let mut known = Known::of(&home).unwrap();
+    let name = "attic".parse().unwrap();
+    let [first, second] = [2, 3].map(|key| PublicKey([key; 32]));
+    assert_eq!(known.taken_name(&name, &first), None);
+    known.met_device(&record(2, 1), &at(7370), None).unwrap();
+    assert_eq!(known.taken_name(&name, &first), None);
+    let told = known.taken_name(&name, &second).unwrap();
+    assert!(told.contains(&first.to_string()), "{told}");
+}
+
+#[test]
 fn hub_that_shows_another_key_is_refused_until_the_user_names_it() {
     let (_folder, home) = home();
     let (first, second) = (PublicKey([1; 32]), PublicKey([2; 32]));
