@@ -26,6 +26,9 @@ use crate::terminal::confirm::confirm;
 use crate::terminal::output::Output;
 use file::{Fleet, Listed, Wish};
 
+/// The most machines that a question names.
+const NAMED_MAX: usize = 8;
+
 /// Bring a fleet to what a file says of it.
 ///
 /// Example: tenure fleet plan fleet.toml
@@ -133,7 +136,10 @@ fn bring(file: &FileArguments, applies: Option<bool>, output: &Output) -> anyhow
         let due = file.place_of(name).connect(&mut client).and_then(|device| {
             let there = machines(&mut client, &device)?;
             let changes = changes(&mut client, (&device, &there), wishes, &fleet)?;
-            changes.iter().for_each(|change| show(output, name, change));
+            // What is changed is told when that is done.
+            if applies.is_none() {
+                changes.iter().for_each(|change| show(output, name, change));
+            }
             Ok((device, changes))
         });
         match due {
@@ -142,22 +148,25 @@ fn bring(file: &FileArguments, applies: Option<bool>, output: &Output) -> anyhow
         }
     }
 
-    let all = || planned.iter().flat_map(|(.., changes)| changes);
+    let all =
+        || planned.iter().flat_map(|(name, _, changes)| changes.iter().map(move |it| (*name, it)));
     let mut changed = all().count();
     if let Some(yes) = applies {
-        match all().filter(|change| matches!(change.action, Action::Remove)).count() {
-            0 => {}
-            1 => confirm("remove the machine that is marked with a minus?", yes)?,
-            count => {
-                confirm(&format!("remove the {count} machines that are marked with a minus?"), yes)?
-            }
+        let removed = all().filter(|(_, change)| matches!(change.action, Action::Remove));
+        let removed: Vec<_> =
+            removed.map(|(name, change)| format!("{} on {name}", change.machine)).collect();
+        if !removed.is_empty() {
+            confirm(&question(&removed), yes)?;
         }
         changed = 0;
         for (name, device, changes) in &planned {
             let made = changes.iter().try_for_each(|change| {
                 apply(&mut client, device, change, &fleet)
                     .with_context(|| change.machine.to_string())
-                    .inspect(|()| changed += 1)
+                    .inspect(|()| {
+                        changed += 1;
+                        show(output, name, change);
+                    })
             });
             if let Err(error) = made {
                 failed.push(complain(output, name, &error));
@@ -165,6 +174,16 @@ fn bring(file: &FileArguments, applies: Option<bool>, output: &Output) -> anyhow
         }
     }
     conclude(output, (fleet.wishes.len(), changed, applies.is_some()), &failed)
+}
+
+/// Asks whether these machines are to go.
+fn question(removed: &[String]) -> String {
+    let named = removed[..removed.len().min(NAMED_MAX)].join(", ");
+    match removed.len() {
+        1 => format!("remove the machine {named}?"),
+        count @ ..=NAMED_MAX => format!("remove the {count} machines {named}?"),
+        count => format!("remove the {count} machines {named} and {} more?", count - NAMED_MAX),
+    }
 }
 
 /// Says why a device isn't brought to what the file says, and returns its name.
@@ -275,7 +294,7 @@ fn show(output: &Output, device: &Name, change: &Change) {
     let machine = &change.machine;
     let was = change.known.as_ref().map(|known| known.version);
     let (sign, text, to) = match &change.action {
-        Action::Remove => ("-", format!("{machine} on {device}: removed"), None),
+        Action::Remove => ("-", format!("{machine} on {device}: to the trash"), None),
         Action::Install(installation) => {
             let Installation { version, grants, was_granted, .. } = &**installation;
             let from = was.map_or_else(String::new, |was| format!("{was} to "));
