@@ -127,15 +127,20 @@ fn read_parameter(argument: Option<&OsStr>) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> anyhow::Error {
+    let named = as_argument(machine);
     anyhow::Error::msg(match failure {
         NoResult::Execution if !words.is_empty() => {
-            format!("`{function}` failed: {}{}", printable(words), log_of_fault(words, machine))
+            format!("`{function}` failed: {}{}", printable(words), log_of_fault(words, &named))
         }
         NoResult::Execution => {
-            format!("`{function}` failed: execution error; see `tenure log {machine}`")
+            format!("`{function}` failed: execution error; see `tenure log {named}`")
         }
         NoResult::NoSuchFunction => {
-            format!("{machine} has no function `{function}`; see what it has with `tenure list`")
+            let list = match machine {
+                Target::Remote { device, .. } => format!("tenure list --device {device}"),
+                _ => "tenure list".to_owned(),
+            };
+            format!("{machine} has no function `{function}`; see what it has with `{list}`")
         }
         NoResult::NoSuchMachine => {
             format!("{machine} is not on its device any more; the call was not executed")
@@ -163,27 +168,23 @@ fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> 
         ),
         NoResult::Stopped { again_in } => format!(
             "{machine} was stopped for a fault and starts again in {:.1} s; the call wasn't executed: \
-             try again then, or give it more time by --timeout; why, says `tenure log {machine}`",
+             try again then, or give it more time by --timeout; why, says `tenure log {named}`",
             again_in.as_secs_f32()
         ),
         NoResult::Banned => format!(
             "{machine} is banned for repeated faults; the call wasn't executed. Why, says `tenure log \
-             {machine}`; its owner lifts that by `tenure unban {machine}`, or by installing a better one"
+             {named}`; its owner lifts that by `tenure unban {named}`, or by installing a better one"
         ),
         NoResult::Halted => format!(
-            "{machine} was stopped by its owner: `tenure start {machine}` starts it again; a call that it \
+            "{machine} was stopped by its owner: `tenure start {named}` starts it again; a call that it \
              was serving may have been executed in part"
         ),
         NoResult::Overspent if !words.is_empty() => {
-            format!(
-                "`{function}` was stopped: {}{}",
-                printable(words),
-                log_of_fault(words, machine)
-            )
+            format!("`{function}` was stopped: {}{}", printable(words), log_of_fault(words, &named))
         }
         NoResult::Overspent => format!(
             "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
-             has; see `tenure inspect --installed` and `tenure log {machine}`"
+             has; see `tenure inspect PACKAGE --installed` and `tenure log {named}`"
         ),
         NoResult::Asleep { again_in } => format!(
             "the device of {machine} sleeps and wakes in {:.1} s; a call that had begun goes on then: \
@@ -194,11 +195,20 @@ fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> 
     })
 }
 
+/// A machine as commands take it that are about one by its name, and its device.
+fn as_argument(machine: &Target) -> String {
+    match machine {
+        Target::Local(name) => name.to_string(),
+        Target::Remote { machine, device } => format!("{machine} --device {device}"),
+        Target::Own | Target::Id(_) | Target::Key(_) => "MACHINE".to_owned(),
+    }
+}
+
 /// The command that shows functions and lines of a fault's places, if `words` name one.
-fn log_of_fault(words: &str, machine: &Target) -> String {
-    let named = Site::in_text(words).is_some();
-    let hint = format!("; `tenure log {machine} --package FILE` names functions and source lines");
-    if named { hint } else { String::new() }
+fn log_of_fault(words: &str, named: &str) -> String {
+    let has_place = Site::in_text(words).is_some();
+    let hint = format!("; `tenure log {named} --package FILE` names functions and source lines");
+    if has_place { hint } else { String::new() }
 }
 
 fn print(result: Option<&[u8]>, output: &Output) {
@@ -220,7 +230,39 @@ fn print(result: Option<&[u8]>, output: &Output) {
 
 #[cfg(test)]
 mod tests {
+    use tenure_wire::MachineId;
+
     use super::*;
+
+    #[test]
+    fn commands_that_a_failed_call_proposes_are_taken_whatever_the_machine_was_named_by() {
+        let failures = [
+            NoResult::Execution,
+            NoResult::NoSuchFunction,
+            NoResult::Stopped { again_in: Duration::from_secs(1) },
+            NoResult::Banned,
+            NoResult::Halted,
+            NoResult::Overspent,
+        ];
+        let id = format!("#{}", MachineId([7; 12]));
+        for target in ["lamp", "lamp@attic", &id] {
+            let target: Target = target.parse().unwrap();
+            for (failure, words) in failures.iter().flat_map(|it| {
+                [(*it, ""), (*it, "trap: unreachable executed, in function 31 at offset 0x0")]
+            }) {
+                let told = explain(failure, words, &target, "toggle").to_string();
+                let proposed = told.split('`').skip(1).step_by(2);
+                let proposed: Vec<_> = proposed.filter(|it| it.starts_with("tenure ")).collect();
+                assert!(!proposed.is_empty(), "{told}");
+                for command in proposed {
+                    let command = command.replace("MACHINE", "lamp");
+                    let words = command.split_whitespace();
+                    let taken = crate::command_line::command().try_get_matches_from(words);
+                    assert!(taken.is_ok(), "{command}: {told}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn refusal_that_anybody_may_have_sent_is_not_told_as_a_fact() {

@@ -63,7 +63,7 @@ fn names_that_nobody_has_are_told_apart() {
             by(&hub),
             "thermostat@attic",
             "fly",
-            "thermostat@attic has no function `fly`; see what it has with `tenure list`",
+            "thermostat@attic has no function `fly`; see what it has with `tenure list --device attic`",
         ),
     ];
     for (place, machine, function, message) in cases {
