@@ -138,6 +138,8 @@ impl<'a> Build<'a> {
         let mut command = command(&self.clang.program);
         command.current_dir(self.folder).arg(self.target()).arg("-mbulk-memory").args(C_FLAGS);
         command.args(SETJMP_FLAGS);
+        // The computer's own headers are for its own programs: clang 15 includes them for this target, too.
+        command.arg("-nostdlibinc");
         let headers = if self.sysroot.is_some() { "standard" } else { "include" };
         command.arg(format!("-I{}/c/{headers}", sdk::FOLDER));
         command
@@ -156,8 +158,7 @@ impl<'a> Build<'a> {
         if is_cpp(source) {
             command.args(["-nostdinc++", "-isystem"]).arg(&sysroot.cpp_headers);
         }
-        // The computer's own headers are for its own programs.
-        command.arg("-nostdlibinc").arg("-isystem").arg(&sysroot.headers);
+        command.arg("-isystem").arg(&sysroot.headers);
     }
 
     /// The SDK's object files, made anew if anything that they are made of has changed.
