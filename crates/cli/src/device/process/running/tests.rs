@@ -2,7 +2,10 @@
 
 use std::net::UdpSocket;
 
+use tenure_board_linux::Durability;
+
 use super::*;
+use crate::device::process::{open_flash, roomy_kernel};
 
 /// A device that nobody owns yet, with its files.
 fn device(folder: &Path) -> Running {
@@ -64,7 +67,7 @@ fn device_that_stood_still_throws_away_what_came_meanwhile() {
 
 #[test]
 fn limits_page_says_how_many_machines_a_device_on_linux_takes() {
-    let page = include_str!("../../../../../docs/generated/limits.md").replace('\n', " ");
+    let page = include_str!("../../../../../../docs/generated/limits.md").replace('\n', " ");
     let said = format!("`tenure device` on Linux takes {} machines", roomy_kernel().machines_max);
     assert!(page.contains(&said), "{said}");
 }
