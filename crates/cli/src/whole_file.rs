@@ -49,11 +49,12 @@ fn draft(
     Ok(())
 }
 
-/// The system's error alone, without the name of a draft that nobody knows.
+/// The system's error alone, without the name of a draft that nobody knows, which `tempfile` puts behind it.
 pub(crate) fn plain(error: io::Error) -> io::Error {
-    let source = error.get_ref().and_then(|error| error.source());
-    let code = source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error());
-    code.map_or(error, io::Error::from_raw_os_error)
+    match error.to_string().split_once(" at path ") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause),
+        None => error,
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
