@@ -1,4 +1,4 @@
-//! What a device's process says of its node: notices, what was found in flash, where it listens.
+//! What a device's process says of its node's notices.
 
 use serde_json::json;
 use tenure_node::Notice;
