@@ -43,7 +43,7 @@ fn draft(
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder_of(path))
         .map_err(plain)?;
-    draft.write_all(bytes)?;
+    draft.as_file_mut().write_all(bytes)?;
     keep(draft.as_file())?;
     draft.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -32,7 +32,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = folder.unwrap_or(Path::new("."));
     let draft = tempfile::NamedTempFile::new_in(folder).map_err(whole_file::plain);
     let mut draft = draft.with_context(failed)?;
-    draft.write_all(bytes).with_context(failed)?;
+    draft.as_file_mut().write_all(bytes).with_context(failed)?;
     draft.as_file().sync_all().with_context(failed)?;
     // A draft has mode 0600, which the file keeps.
     draft.persist(path).map_err(|error| error.error).with_context(failed)?;
