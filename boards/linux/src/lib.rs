@@ -13,6 +13,8 @@ mod multicast_link;
 #[cfg(feature = "native-speed")]
 mod native_speed;
 mod null_modem;
+#[allow(unsafe_code)] // an option of sockets, which nobody wraps
+mod overflow;
 #[allow(unsafe_code)] // addresses of packet sockets, which nobody wraps
 mod packet_link;
 mod satellite_thread;

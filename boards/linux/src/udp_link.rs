@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use std::{fmt, io};
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use tenure_hal::{DATAGRAM_BYTES_MAX, Link, LinkError};
 
+use crate::overflow;
 use crate::wait::{Woken, wait_any};
 
 #[cfg(test)]
@@ -71,6 +72,17 @@ impl UdpLink {
     /// Where the link listens: with the port that was taken if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Has the socket hold as many bytes of datagrams that weren't received yet, or as many as the system lets it.
+    pub fn hold(&self, bytes: usize) {
+        // What it holds already is enough to go on with.
+        let _ = SockRef::from(&self.socket).set_recv_buffer_size(bytes);
+    }
+
+    /// How many datagrams the socket had no room for since it was opened, modulo 2³²; `None` where the system doesn't tell.
+    pub fn dropped(&self) -> Option<u32> {
+        overflow::dropped(&self.socket)
     }
 
     /// Sleeps until a datagram can be received, `timeout` is over or a signal came.

@@ -1,6 +1,7 @@
 //! The state that a hub's own thread and its pages share while they run, beside the database.
 
 pub(crate) mod acts;
+pub(crate) mod hearing;
 pub(crate) mod live_logs;
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -11,6 +12,7 @@ use tenure_hub::Fullness;
 
 use crate::owners::Owners;
 use acts::Acts;
+use hearing::{Hearing, Overload, Traffic};
 use live_logs::LiveLogs;
 
 /// How long after a jump of the wall clock another one isn't told, in seconds.
@@ -28,6 +30,7 @@ pub struct Running(Arc<Shared>);
 struct Shared {
     logs: LiveLogs,
     hears: Mutex<Hears>,
+    hearing: Mutex<Hearing>,
     writers: Mutex<Writers>,
     changed: Condvar,
     /// The most pages of the database; 0 for no limit.
@@ -53,11 +56,11 @@ struct Hears {
 
 /// A jump of the wall clock: it was set, or the hub was away for so long.
 #[derive(Clone, Copy, Debug)]
-struct Jump {
+pub(crate) struct Jump {
     /// When it was noticed, in seconds since 1970 UTC by the clock after it.
     at_unix_s: u64,
     /// How far it went; negative for back.
-    by_s: i64,
+    pub(crate) by_s: i64,
 }
 
 /// The writers of the database: one at a time, the directory before all others.
@@ -117,12 +120,36 @@ impl Running {
         hears.last_unix_s = unix_s;
     }
 
+    /// Says what came to the hub's socket until now. While it hears too few of its devices nothing is judged by silence, and
+    /// it hears anew once that is over.
+    pub fn measure(&self, unix_s: u64, traffic: Traffic) {
+        let mut hearing = self.0.hearing.lock().unwrap_or_else(PoisonError::into_inner);
+        hearing.note(unix_s, traffic);
+        let is_overloaded = hearing.overload().is_some();
+        drop(hearing);
+        if is_overloaded {
+            let mut hears = self.0.hears.lock().unwrap_or_else(PoisonError::into_inner);
+            hears.since_unix_s = unix_s;
+        }
+    }
+
+    /// Why the hub hears too few of its devices, if it does.
+    pub(crate) fn overload(&self) -> Option<Overload> {
+        self.0.hearing.lock().unwrap_or_else(PoisonError::into_inner).overload()
+    }
+
+    /// What came to the hub's socket since its start.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.0.hearing.lock().unwrap_or_else(PoisonError::into_inner).now
+    }
+
     /// Since when the hub has heard without a gap, as it is at `unix_s`, when silence is to be judged: both in seconds since
     /// 1970 UTC. A hub that hears nothing at that moment has heard since then at the earliest: its thread may be the last
     /// one to wake after the process stood still. Where no thread of a hub ever took note, as in a tool, nothing was missed.
     pub(crate) fn hears_since_unix_s(&self, unix_s: u64) -> u64 {
         match self.is_deaf(unix_s) {
             Some(Some(_)) => unix_s,
+            _ if self.overload().is_some() => unix_s,
             Some(None) | None => self.hears().since_unix_s,
         }
     }
@@ -150,11 +177,10 @@ impl Running {
         *jump = Some(noted);
     }
 
-    /// The last jump of the wall clock in words, for an hour.
-    pub(crate) fn jump(&self, unix_s: u64) -> Option<String> {
+    /// The last jump of the wall clock, for an hour.
+    pub(crate) fn jump(&self, unix_s: u64) -> Option<Jump> {
         let jump = *self.0.jump.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = |jump: &Jump| unix_s.saturating_sub(jump.at_unix_s) < JUMP_TOLD_S;
-        jump.filter(is_new).map(|jump| jump.words())
+        jump.filter(|jump| unix_s.saturating_sub(jump.at_unix_s) < JUMP_TOLD_S)
     }
 
     /// Says how full the hub's tables are now.
@@ -214,7 +240,8 @@ impl Running {
 }
 
 impl Jump {
-    fn words(self) -> String {
+    /// Says what happened, and what didn't.
+    pub(crate) fn words(self) -> String {
         let by = humantime::format_duration(Duration::from_secs(self.by_s.unsigned_abs()));
         match self.by_s < 0 {
             true => format!(
@@ -237,6 +264,8 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
+    use tenure_hub::Renewals;
+
     use super::*;
 
     const SOON: Duration = Duration::from_millis(1);
@@ -261,6 +290,27 @@ mod tests {
         assert_eq!(running.hears_since_unix_s(190), 190, "nobody listened");
         running.hear(190);
         assert_eq!(running.hears_since_unix_s(191), 190);
+    }
+
+    #[test]
+    fn hub_that_loses_most_of_what_devices_say_judges_nobody_and_hears_anew_when_that_is_over() {
+        let running = Running::default();
+        let turn = |unix_s, (received, dropped), overdue| {
+            let renewals = Renewals { in_time: 10, overdue, listed: 10 + overdue };
+            running.measure(unix_s, Traffic { received, dropped, renewals });
+            running.hear(unix_s);
+            running.hears_since_unix_s(unix_s)
+        };
+        assert_eq!([turn(100, (0, 0), 0), turn(105, (50, 0), 2)], [100, 100]);
+        assert_eq!([turn(110, (60, 90), 0), turn(115, (70, 180), 0)], [110, 115], "it drops most");
+        assert_eq!(turn(120, (170, 180), 0), 120, "just now");
+        assert_eq!([turn(130, (270, 180), 0), turn(139, (370, 180), 0)], [120, 120]);
+        assert_eq!(
+            [turn(140, (370, 180), 9), turn(145, (370, 180), 9)],
+            [140, 145],
+            "who is due is late"
+        );
+        assert_eq!([turn(150, (470, 180), 1), turn(155, (570, 180), 1)], [145, 145]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! The hub as sessions reach it: the directory's storage, and the functions beside the directory.
 
 mod directory;
+mod renewals;
 mod services;

@@ -14,7 +14,7 @@ use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
 use tenure_testbed::{Cluster, Shaken, wait_until};
 
 use place::Place;
-use records::{NOW, in_words, put, sequences};
+use records::{NOW, in_words, put, renewal, sequences};
 
 /// Names the database to the process that is killed.
 const VICTIM: &str = "TENURE_TEST_VICTIM";
@@ -460,6 +460,45 @@ fn two_hubs_that_hear_a_device_at_once_keep_its_newest_record_and_the_other_is_t
     assert!(!written && error.failure == Failure::Conflict, "{error:?}");
     assert_eq!(sequence(second.stored(&attic).unwrap()), 3);
     second.commit().unwrap();
+}
+
+#[test]
+fn renewals_of_a_turn_are_one_round_trip_and_each_is_compared_with_what_stands_there() {
+    let Some(Place::Server { cluster, database, .. }) = Place::on_a_server() else { return };
+    let way = Shaken::quiet(cluster);
+    let location = Location::server(Server::at(&way.address(&database), None).unwrap());
+    let mut hub = Database::open(location).unwrap();
+    let names: Vec<String> = (0..64).map(|number| format!("device-{number:02}")).collect();
+    assert!(names.iter().all(|name| put(&mut hub, name, 1)));
+    hub.commit().unwrap();
+    let renew = |hub: &mut Database, before, sequence| {
+        let renewals: Vec<_> = names.iter().map(|name| renewal(name, before, sequence)).collect();
+        hub.renew(&renewals, NOW + 20).unwrap()
+    };
+    assert_eq!(renew(&mut hub, 1, 2), [true; 64]);
+    let before = way.requests();
+    assert_eq!(renew(&mut hub, 2, 3), [true; 64]);
+    assert_eq!(way.requests() - before, 1, "once it is prepared");
+    assert!(sequences(&mut hub).iter().all(|(_, sequence)| *sequence == 3));
+    // One is another's by now, and another one revoked.
+    let mut other =
+        Database::open(Place::Server { cluster, database: database.clone(), way: None }.location())
+            .unwrap();
+    assert_eq!(other.renew(&[renewal("device-07", 3, 9)], NOW).unwrap(), [true]);
+    cluster.sql(
+        &database,
+        "INSERT INTO revoked_devices SELECT device_key, owner FROM devices LIMIT 1",
+    );
+    let of_others = renew(&mut hub, 3, 4);
+    assert_eq!(of_others, [false; 64], "all have one key here, which is revoked");
+    cluster.sql(&database, "DELETE FROM revoked_devices");
+    let kept = renew(&mut hub, 3, 4);
+    let expected: Vec<bool> = names.iter().map(|name| name != "device-07").collect();
+    assert_eq!(kept, expected);
+    assert!(sequences(&mut hub).contains(&("device-07".to_string(), 9)));
+    // The others hear of them as of any change.
+    let (_, heard) = changes(&mut other);
+    assert!(heard.contains(&("device-08".to_string(), Some(4))), "{heard:?}");
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //!   expired long ago makes room.
 //! - Whoever has a device that is listed comes before strangers: none of these ends its session.
 //! - What comes in a session comes before handshakes, which wait at the door.
-//! - Where hubs share a storage, what stands there decides over a record, and not what this one remembers of it.
+//! - Where hubs share a storage, what stands there decides over a record, and not what this one remembers of it: that may only
+//!   be what it is compared with.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -25,6 +26,7 @@ mod error;
 mod flash_storage;
 mod listed;
 mod ranks;
+mod renewing;
 mod storage;
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -47,14 +49,16 @@ use tenure_wire::{Address, MachineId, Name, PublicKey};
 pub use crate::config::Config;
 pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
+pub use crate::listed::Renewals;
 pub use crate::storage::{
-    Accepted, Changes, Failure, Kept, ServiceCall, Storage, StorageError, Stored,
+    Accepted, Changes, Failure, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
 };
 pub use tenure_rpc::Fullness;
 
 use crate::admission::Pace;
 use crate::door::{Door, Turn};
 use crate::listed::Listed;
+use crate::renewing::Renewing;
 use crate::storage::LATER;
 
 /// The most bytes that one machine takes in a listing.
@@ -128,6 +132,10 @@ pub struct Hub<S> {
     storage: S,
     /// Replies that wait for the commit of what their calls wrote.
     held: Vec<Held>,
+    /// Renewals that wait for the end of the turn.
+    renewing: Vec<Renewing>,
+    /// Whether what is registered now can't be one of them.
+    is_careful: bool,
     /// The table's entries before that, to be put back if the commit fails.
     undo: Vec<(Name, Option<Entry>)>,
     /// The devices of the records that were counted since the last commit.
@@ -172,6 +180,16 @@ enum Answer {
     Now(Result<Option<Vec<u8>>, NoResult>),
     /// After the commit.
     Held(Reply),
+    /// With the other renewals of the turn, of which this is a good one.
+    Renewed(SignedRecord, DeviceRecord),
+}
+
+/// A good record.
+enum Taken {
+    /// It is listed; and what there is to say of it.
+    Listed(Option<Notice>),
+    /// It is a renewal, which is stored with others.
+    Renewed(SignedRecord, DeviceRecord),
 }
 
 /// Why a record isn't listed.
@@ -225,6 +243,8 @@ impl<S: Storage> Hub<S> {
             swept_unix_s: 0,
             storage,
             held: Vec::new(),
+            renewing: Vec::new(),
+            is_careful: false,
             undo: Vec::new(),
             counted: Vec::new(),
             is_dirty: false,
@@ -271,12 +291,13 @@ impl<S: Storage> Hub<S> {
         self.attend_to_sessions(moment);
         self.tick(moment);
         self.commit(moment);
+        self.renew(moment);
         self.tell_full(moment.now);
     }
 
     /// When to call [`Self::poll`] next, if nothing else happens.
     pub fn poll_at(&self) -> Option<Instant> {
-        let waits = !self.held.is_empty() || self.is_dirty;
+        let waits = !self.held.is_empty() || !self.renewing.is_empty() || self.is_dirty;
         if waits {
             return Some(Instant::BOOT);
         }
@@ -301,7 +322,8 @@ impl<S: Storage> Hub<S> {
         self.ticked_at = Some(moment.now);
         // A batch of its own: another hub that does the same may be in the way of it, and of nothing else then.
         self.commit(moment);
-        let ticked = self.follow().and_then(|()| self.storage.tick(moment.unix_time.seconds));
+        let unix_s = moment.unix_time.seconds;
+        let ticked = self.follow(unix_s).and_then(|()| self.storage.tick(unix_s));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
             Ok((wrote, gone)) => {
                 self.is_dirty |= wrote || !gone.is_empty();
@@ -318,23 +340,29 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Takes over what other hubs on the same storage changed.
-    fn follow(&mut self) -> Result<(), StorageError> {
+    fn follow(&mut self, unix_s: u64) -> Result<(), StorageError> {
         let Changes { are_all, devices } = self.storage.changes()?;
         if are_all {
             let known: BTreeSet<&Name> = devices.iter().map(|(name, _)| name).collect();
             let entries = self.listed.table().entries();
             let names = entries.map(|entry| &entry.record.enrolment.device);
             let gone: Vec<Name> = names.filter(|name| !known.contains(name)).cloned().collect();
-            gone.iter().for_each(|name| self.take_over(name, None));
+            for name in gone {
+                self.take_over(&name, None);
+            }
         }
         for (name, kept) in devices {
-            self.take_over(&name, kept);
+            // Of all that there are nobody knows when they were heard.
+            let is_heard = self.take_over(&name, kept) && !are_all;
+            if is_heard {
+                self.listed.hear(&name, unix_s);
+            }
         }
         Ok(())
     }
 
-    /// Has a device in the table as it stands in the storage: as others left it there.
-    fn take_over(&mut self, device: &Name, kept: Option<Kept>) {
+    /// Has a device in the table as it stands in the storage: as others left it there. Returns whether that is news.
+    fn take_over(&mut self, device: &Name, kept: Option<Kept>) -> bool {
         let known = self.listed.device(device);
         let is_same = match (known, &kept) {
             (Some(entry), Some(kept)) => {
@@ -343,7 +371,7 @@ impl<S: Storage> Hub<S> {
             (known, kept) => known.is_none() && kept.is_none(),
         };
         if is_same {
-            return;
+            return false;
         }
         self.favour(device, false);
         let restored = kept.map(|kept| self.listed.restore(kept.record, kept.seen_at));
@@ -352,6 +380,7 @@ impl<S: Storage> Hub<S> {
             self.listed.forget(device);
         }
         self.favour(device, true);
+        true
     }
 
     /// Looks up a device in a storage that others write to as well.
@@ -362,6 +391,11 @@ impl<S: Storage> Hub<S> {
             self.take_over(device, kept);
         }
         Ok(())
+    }
+
+    /// How many devices were heard in time, at that moment in seconds since 1970 UTC. Each is looked at.
+    pub fn renewals(&self, unix_s: u64) -> Renewals {
+        self.listed.renewals(unix_s)
     }
 
     /// How full the tables are that devices and others fill.
@@ -411,6 +445,9 @@ impl<S: Storage> Hub<S> {
         match self.serve(moment, &call) {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
+            Answer::Renewed(signed, record) => {
+                self.renewing.push(Renewing { handle, call, signed, record });
+            }
         }
     }
 
@@ -507,13 +544,17 @@ impl<S: Storage> Hub<S> {
         let unix_s = moment.unix_time.seconds;
         let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s })));
         match self.register(moment, peer, from.clone(), parameter) {
-            Ok(notice) => {
+            Ok(Taken::Renewed(signed, record)) => Answer::Renewed(signed, record),
+            Ok(Taken::Listed(notice)) => {
                 let otherwise = reply(Some(Refusal::Full));
                 Answer::Held(Reply { result: reply(None), otherwise, notice })
             }
             Err(Unlisted::Refused(refusal)) => {
                 let is_by_clock = refusal == Refusal::Expired;
                 let ends_in_s = is_by_clock.then(|| ends_in_s(parameter, unix_s)).flatten();
+                if is_by_clock {
+                    self.hear_in_vain(peer, parameter, unix_s);
+                }
                 self.notify(Notice::Refused { refusal, address: from, ends_in_s });
                 Answer::Now(reply(Some(refusal)))
             }
@@ -524,14 +565,25 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    /// Checks, stores and lists a record; returns what there is to say of it.
+    /// Takes note of a listed device whose record isn't good by the hub's clock.
+    fn hear_in_vain(&mut self, peer: &PublicKey, parameter: &[u8], unix_s: u64) {
+        let record = postcard::from_bytes::<SignedRecord>(parameter).ok();
+        let record = record.and_then(|signed| tenure_directory::open_whenever(&signed).ok());
+        let Some(DeviceRecord { enrolment, .. }) = record else { return };
+        let known = self.listed.device(&enrolment.device);
+        if known.is_some_and(|entry| entry.record.device_machine == *peer) {
+            self.listed.hear_in_vain(&enrolment.device, unix_s);
+        }
+    }
+
+    /// Checks, stores and lists a record, or keeps it for the end of the turn.
     fn register(
         &mut self,
         moment: &Moment<'_>,
         peer: &PublicKey,
         from: Address,
         parameter: &[u8],
-    ) -> Result<Option<Notice>, Unlisted> {
+    ) -> Result<Taken, Unlisted> {
         let unix_s = moment.unix_time.seconds;
         let signed: SignedRecord =
             postcard::from_bytes(parameter).map_err(|_| Refusal::Malformed)?;
@@ -540,6 +592,14 @@ impl<S: Storage> Hub<S> {
             return Err(Refusal::Sender.into());
         }
         let device = record.enrolment.device.clone();
+        let is_in_turn = self.storage.renews() && !self.is_careful && !self.is_renewing(&record);
+        if is_in_turn && self.may_renew(&record) {
+            self.sweep(unix_s)?;
+            if !self.pace.admit(moment.now, &device) {
+                return Err(Refusal::TooOften.into());
+            }
+            return Ok(Taken::Renewed(signed, record));
+        }
         self.refresh(&device)?;
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
             return Err(Refusal::Revoked.into());
@@ -566,9 +626,10 @@ impl<S: Storage> Hub<S> {
             self.favour(&device, false);
             self.endpoint.favour(&record.device_machine, true);
         }
-        self.undo.push((device, before));
         self.listed.put(record, kept.record, kept.seen_at);
-        Ok(notice)
+        self.listed.hear(&device, unix_s);
+        self.undo.push((device, before));
+        Ok(Taken::Listed(notice))
     }
 
     /// Prefers the device of that name to strangers, or no longer.

@@ -1,5 +1,5 @@
 //! The listed devices, with the orders by which they are found: by machine, by their own machine, by owner, by host, by
-//! the end of their records, and by their place in the list of all machines.
+//! the end of their records, by when they are overdue, and by their place in the list of all machines.
 //!
 //! Invariants:
 //! - Each order has what the table has; the table is changed in [`Listed::put`] and [`Listed::forget`] alone.
@@ -19,12 +19,30 @@ use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 use crate::admission::{Host, host_of};
 use crate::ranks::Ranks;
 
+/// How long a device that is overdue counts as one, in seconds; and how soon the others have to be, that it is compared with.
+const DUE_WITHIN_S: u64 = 60;
+
+/// How many devices were heard in time. A device renews its record in a third of the record's life, and is overdue after half
+/// of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewals {
+    /// The devices that would be overdue within a minute, if they weren't heard again.
+    pub in_time: usize,
+    /// Those that are overdue since a minute at the most.
+    pub overdue: usize,
+    /// All that are listed.
+    pub listed: usize,
+}
+
 /// The table of devices and its orders.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     table: Table,
     by_device_machine: Groups<PublicKey>,
     by_end: Groups<u64>,
+    /// When devices are overdue that were heard since the hub's start, and of each device when that is.
+    by_due: Groups<u64>,
+    due: BTreeMap<Name, u64>,
     of_owner: Counts<VerifyingKey>,
     of_host: Counts<Host>,
     /// The time at which a record had to be in force to be in the two orders below, in seconds since 1970 UTC.
@@ -52,6 +70,8 @@ impl Listed {
             table: Table::new(owners, devices_max),
             by_device_machine: Groups::default(),
             by_end: Groups::default(),
+            by_due: Groups::default(),
+            due: BTreeMap::new(),
             of_owner: Counts::default(),
             of_host: Counts::default(),
             at_unix_s: 0,
@@ -97,6 +117,39 @@ impl Listed {
         let before = self.device(name).map(Place::of);
         self.table.forget(name);
         self.order(name, before.as_ref(), None);
+        if let Some(due) = self.due.remove(name) {
+            self.by_due.remove(due, name);
+        }
+    }
+
+    /// Takes note that a device was heard at that moment, in seconds since 1970 UTC.
+    pub(crate) fn hear(&mut self, name: &Name, unix_s: u64) {
+        let Some(entry) = self.device(name) else { return };
+        let life_s = entry.record.expires_unix_s.saturating_sub(unix_s).min(LIFETIME_S_MAX);
+        self.expect(name, unix_s.saturating_add(life_s / 2));
+    }
+
+    /// Takes note that a device's record was refused at that moment, because it isn't good by the hub's clock: nobody knows
+    /// then whose clock is wrong, and the device is there.
+    pub(crate) fn hear_in_vain(&mut self, name: &Name, unix_s: u64) {
+        self.expect(name, unix_s.saturating_sub(1));
+    }
+
+    fn expect(&mut self, name: &Name, due: u64) {
+        if let Some(before) = self.due.insert(name.clone(), due) {
+            self.by_due.remove(before, name);
+        }
+        self.by_due.insert(due, name);
+    }
+
+    /// How many devices were heard in time.
+    pub(crate) fn renewals(&self, unix_s: u64) -> Renewals {
+        let count = |due: Range<u64>| self.by_due.within(due).count();
+        Renewals {
+            in_time: count(unix_s..unix_s.saturating_add(DUE_WITHIN_S)),
+            overdue: count(unix_s.saturating_sub(DUE_WITHIN_S)..unix_s),
+            listed: self.table.count(),
+        }
     }
 
     /// The device that `query` asks for, if its record is in force, for the device whose own machine is `asking`.

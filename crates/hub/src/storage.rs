@@ -33,6 +33,19 @@ pub struct Accepted<'a> {
     pub unix_s: u64,
 }
 
+/// The next record of a device, which says what the one before said but for how long and from where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// The device.
+    pub device: Name,
+    /// The device as it stood in the storage by what the hub knows.
+    pub before: Kept,
+    /// The device as it is to stand there.
+    pub kept: Kept,
+    /// When the new record ends, in seconds since 1970 UTC.
+    pub expires_unix_s: u64,
+}
+
 /// The record of a device in a storage that others may write to as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
@@ -98,6 +111,22 @@ pub trait Storage {
     /// # Errors
     /// The storage fails or is full.
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError>;
+
+    /// Whether the storage takes the renewals of a turn at once, by [`Self::renew`].
+    fn renews(&self) -> bool {
+        false
+    }
+
+    /// Stores the next records of devices whose records before stand there still and that nobody revoked, at the moment
+    /// `unix_s`. They are safe when this returns, whatever becomes of what else was written since the last commit. Returns of
+    /// each whether it was stored; any other is [put](Self::put) like a new record.
+    ///
+    /// # Errors
+    /// The storage fails or is full. Some may be stored all the same.
+    fn renew(&mut self, renewals: &[Renewal], unix_s: u64) -> Result<Vec<bool>, StorageError> {
+        let _ = (renewals, unix_s);
+        Ok(Vec::new())
+    }
 
     /// Deletes a device's record, so that its name is free.
     ///

@@ -1,5 +1,8 @@
 //! A hub among devices, some of which lie.
 
+#[path = "registering/renewals.rs"]
+mod renewals;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,7 +11,7 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Storage,
+    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Renewal, Storage,
     StorageError, Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
@@ -50,6 +53,10 @@ struct Faulty {
     deleted: Vec<Name>,
     /// How many commits more another hub is in the way of.
     conflicts: usize,
+    /// Whether it takes renewals at once, which it took so far, and how many records were put.
+    renews: bool,
+    renewed: Vec<Vec<Name>>,
+    puts: usize,
 }
 
 impl Storage for Faulty {
@@ -66,10 +73,33 @@ impl Storage for Faulty {
     }
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        self.puts += 1;
         if let Some(shared) = &mut self.shared {
             shared.insert(accepted.record.enrolment.device.clone(), accepted.kept.clone());
         }
         self.flash.put(accepted)
+    }
+
+    fn renews(&self) -> bool {
+        self.renews
+    }
+
+    fn renew(&mut self, renewals: &[Renewal], _: u64) -> Result<Vec<bool>, StorageError> {
+        match (self.fails, self.is_away) {
+            (false, false) => {}
+            (true, _) => return Err(StorageError::new("no room")),
+            (false, true) => return Err(StorageError::away("it starts")),
+        }
+        self.renewed.push(renewals.iter().map(|renewal| renewal.device.clone()).collect());
+        let (shared, revoked) = (self.shared.as_mut().unwrap(), &self.revoked);
+        let each = renewals.iter().map(|Renewal { device, before, kept, .. }| {
+            let is_kept = shared.get(device) == Some(before) && !revoked.contains(device);
+            if is_kept {
+                shared.insert(device.clone(), kept.clone());
+            }
+            is_kept
+        });
+        Ok(each.collect())
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
@@ -150,6 +180,9 @@ impl World {
             changes: Changes::default(),
             deleted: Vec::new(),
             conflicts: 0,
+            renews: false,
+            renewed: Vec::new(),
+            puts: 0,
         };
         let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
@@ -400,6 +433,30 @@ fn revoked_device_is_refused_and_found_no_more() {
     assert!(world.hub.storage().ticks > 1, "the clock ticks");
     world.hub.storage().revoked.clear();
     assert_eq!(world.register_itself(&mut attic).refusal, None, "its owner took it back");
+}
+
+/// Whose clock is wrong nobody knows: the device is there, and isn't one that was heard in time.
+#[test]
+fn device_whose_record_is_refused_by_the_clock_counts_as_late_and_not_as_gone() {
+    let mut world = World::new(4);
+    let mut devices = ["attic", "barn"].map(|name| world.device(1, name.len() as u8, name));
+    for device in &mut devices {
+        assert_eq!(world.register_itself(device).refusal, None);
+    }
+    let seen = |world: &mut World| {
+        let renewals = world.hub.renewals(world.unix_s);
+        (renewals.in_time, renewals.overdue)
+    };
+    assert_eq!(seen(&mut world), (2, 0));
+    world.unix_s += 400 * 24 * 60 * 60;
+    assert_eq!(seen(&mut world), (0, 0));
+    devices[0].record.sequence = 2;
+    assert_eq!(world.register_itself(&mut devices[0]).refusal, Some(Refusal::Expired));
+    assert_eq!(seen(&mut world), (0, 1));
+    let mut stranger = world.device(2, 99, "attic");
+    world.unix_s += 100;
+    assert_eq!(world.register_itself(&mut stranger).refusal, Some(Refusal::Expired));
+    assert_eq!(seen(&mut world), (0, 0), "a stranger says nothing for others");
 }
 
 #[test]

@@ -106,3 +106,20 @@ fn address_that_no_interface_has_yet_can_be_awaited() {
     let (_, is_there) = UdpLink::bind_or_await("127.0.0.1:0".parse().unwrap()).unwrap();
     assert!(is_there);
 }
+
+#[test]
+fn datagrams_that_a_socket_has_no_room_for_are_counted() {
+    let (mut from, mut to) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    assert_eq!(to.dropped(), Some(0));
+    // Few, whatever the system's default is.
+    to.hold(1);
+    let at = to.address();
+    let sent = (0..200).filter(|_| from.send(&at, &[7; 1_000]).is_ok()).count();
+    let mut datagram = [0; 2_000];
+    let mut received = 0;
+    while to.receive(&mut datagram).unwrap().is_some() {
+        received += 1;
+    }
+    assert!(received > 0 && received < sent, "{received} of {sent}");
+    assert_eq!(to.dropped(), Some((sent - received) as u32));
+}

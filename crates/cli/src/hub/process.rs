@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
-use tenure_hal::{Clock as _, Link as _, UnixTime};
+use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
 use tenure_hub_server::{
-    Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces,
+    Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces, Traffic,
 };
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::printable::counted;
@@ -44,6 +44,10 @@ const PAGE_BYTES: u64 = 4096;
 /// The most datagrams that are taken before what is due is done: more than a socket usually holds, so that none is lost
 /// while handshakes are computed.
 const DATAGRAMS_PER_TURN: usize = 256;
+/// The datagrams that the socket is to hold while a turn takes long, in bytes; the system may let it hold fewer.
+const SOCKET_BYTES: usize = 8 << 20;
+/// How often it is measured whether the hub hears its devices.
+const MEASURED_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
 /// at it and the wait.
 const NAP: std::time::Duration = std::time::Duration::from_secs(2);
@@ -224,6 +228,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let rules = rules.map(|path| alarms::read(path, arguments.tariff.is_some())).transpose()?;
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
+    link.hold(SOCKET_BYTES);
     let entrance = arguments.pages.map(|address| entrance(address, arguments)).transpose()?;
     log::begin(arguments.log);
     // Until the end, when what is left of them is sent.
@@ -253,6 +258,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         announce_key(output);
     }
     let mut datagram = vec![0; 65_536];
+    let mut ears = Ears::default();
     while !stop.is_requested() {
         hub.storage().check_place()?;
         let mut is_drained = false;
@@ -261,11 +267,14 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
                 is_drained = true;
                 break;
             };
+            ears.received += 1;
             let mut moment =
                 Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
             hub.receive(&mut moment, from.into(), &datagram[..length]);
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+        // Before anything is judged by it.
+        ears.measure(&link, &hub, &running, &moment);
         hub.poll(&mut moment);
         // A hub that can't keep what devices say, or whose socket overflows, is as good as deaf: they aren't silent because
         // of that. Nor does one hear by a clock that shows a time which it can't be.
@@ -287,6 +296,39 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
+}
+
+/// What comes to the hub's socket.
+#[derive(Default)]
+struct Ears {
+    received: u64,
+    dropped: u64,
+    /// The system's count of those that were dropped, which begins anew at 2³².
+    counted: u32,
+    measured_at: Option<Instant>,
+}
+
+impl Ears {
+    /// Measures whether the hub hears its devices, now and then.
+    fn measure(
+        &mut self,
+        link: &UdpLink,
+        hub: &Hub<Database>,
+        running: &Running,
+        moment: &Moment<'_>,
+    ) {
+        if self.measured_at.is_some_and(|at| moment.now.since(at) < MEASURED_EVERY) {
+            return;
+        }
+        self.measured_at = Some(moment.now);
+        if let Some(counted) = link.dropped() {
+            self.dropped += u64::from(counted.wrapping_sub(self.counted));
+            self.counted = counted;
+        }
+        let unix_s = moment.unix_time.seconds;
+        let (received, dropped, renewals) = (self.received, self.dropped, hub.renewals(unix_s));
+        running.measure(unix_s, Traffic { received, dropped, renewals });
+    }
 }
 
 fn check_clock(clock: &LinuxClock) -> anyhow::Result<()> {

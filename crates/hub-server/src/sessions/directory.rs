@@ -1,7 +1,7 @@
 //! The database as the directory's storage.
 
 use tenure_crypto::machine_id;
-use tenure_hub::{Accepted, Changes, Kept, ServiceCall, Storage, StorageError, Stored};
+use tenure_hub::{Accepted, Changes, Kept, Renewal, ServiceCall, Storage, StorageError, Stored};
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, Found};
@@ -45,6 +45,17 @@ impl Storage for Database {
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
         self.note_record();
         self.write(|database| database.put_record(accepted))
+    }
+
+    fn renews(&self) -> bool {
+        self.is_shared()
+    }
+
+    fn renew(&mut self, renewals: &[Renewal], unix_s: u64) -> Result<Vec<bool>, StorageError> {
+        let kept = self.renew_at_once(renewals, unix_s);
+        let kept = kept.map_err(|error| failed(error.of_commit()));
+        self.note_renewals(kept.as_ref().err());
+        kept
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
@@ -102,7 +113,7 @@ impl Storage for Database {
         let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
         let is_shared = self.is_shared();
         let is_to_forget = is_shared && self.process.is_to_forget();
-        let hears = self.keeps_records();
+        let hears = self.keeps_records() && self.running().overload().is_none();
         let step = self.steady.step(unix_s, hears);
         if let Some(jump_s) = step.and_then(|step| step.jump_s) {
             self.running().note_jump(unix_s, jump_s);

@@ -212,6 +212,12 @@ impl Database {
         self.has_record = true;
     }
 
+    /// Takes note of what became of records that were stored apart from the transactions here.
+    pub(crate) fn note_renewals(&mut self, failed: Option<&StorageError>) {
+        self.is_away = failed.is_some_and(StorageError::is_away);
+        self.loses_records = failed.is_some_and(|error| error.failure != Failure::Conflict);
+    }
+
     /// The news of other hubs; and the database's time is this process's.
     ///
     /// # Errors

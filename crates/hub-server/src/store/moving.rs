@@ -337,8 +337,9 @@ impl Owned {
                 Value::Integer(number) => Cell::Integer(number),
                 Value::Text(text) => Cell::Text(text.to_string()),
                 Value::Blob(bytes) => Cell::Blob(bytes.to_vec()),
-                Value::Real(_) => {
-                    return Err(sql::Error::Column { column, reason: "a fraction".into() });
+                Value::Real(_) | Value::Array(_) => {
+                    let reason = "a fraction or a list".into();
+                    return Err(sql::Error::Column { column, reason });
                 }
             })
         };

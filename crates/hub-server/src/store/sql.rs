@@ -107,7 +107,7 @@ impl Error {
     }
 
     /// The error of a commit: who was away then may have kept everything.
-    pub(super) fn of_commit(self) -> Self {
+    pub(crate) fn of_commit(self) -> Self {
         match self {
             Self::Away(reason) => Self::Unsure(reason),
             error => error,

@@ -257,6 +257,10 @@ impl Columns for rusqlite::Row<'_> {
 impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>, rusqlite::Error> {
         Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Array(_) => {
+                let reason = "SQLite takes no lists".into();
+                return Err(rusqlite::Error::ToSqlConversionFailure(reason));
+            }
             Value::Null => ValueRef::Null,
             Value::Integer(number) => ValueRef::Integer(number),
             Value::Real(number) => ValueRef::Real(number),

@@ -7,6 +7,7 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use tenure_wire::printable::counted;
 
+use crate::running::hearing::Overload;
 use crate::web::answers::problem;
 use crate::web::now;
 use crate::web::state::HubState;
@@ -20,7 +21,8 @@ async fn health() -> &'static str {
     "alive\n"
 }
 
-/// `GET /ready`: the directory's thread turns, what it hears is kept, and the database answers and has room.
+/// `GET /ready`: the directory's thread turns and isn't too slow, what it hears is kept, and the database answers and has room.
+/// Devices that are away are no fault of the hub: that many are is told, and it is ready.
 async fn ready(State(hub): State<HubState>) -> Response {
     if let Some(silent_s) = hub.running().is_deaf(now(&hub)) {
         let text = match silent_s {
@@ -31,12 +33,18 @@ async fn ready(State(hub): State<HubState>) -> Response {
         };
         return unready(&text);
     }
+    let overload = hub.running().overload();
+    if let Some(drops @ Overload::Drops { .. }) = overload {
+        return unready(&drops.to_string());
+    }
     match hub.run(|_, database| database.has_room()).await {
         Ok(false) => unready("the disk is full, or the database as large as --disk-max lets it be"),
-        Ok(true) => match hub.running().jump(now(&hub)) {
-            Some(jump) => format!("ready\n{jump}\n").into_response(),
-            None => "ready\n".into_response(),
-        },
+        Ok(true) => {
+            let jump = hub.running().jump(now(&hub)).map(|jump| jump.words());
+            let told = [jump, overload.map(|overdue| overdue.to_string())];
+            let lines = ["ready".to_string()].into_iter().chain(told.into_iter().flatten());
+            lines.map(|line| line + "\n").collect::<String>().into_response()
+        }
         Err(_) => unready("the hub's database can't be read"),
     }
 }

@@ -7,6 +7,7 @@ use prometheus::core::Collector;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder};
 use tenure_hub::Fullness;
 
+use crate::running::hearing::Traffic;
 use crate::store::sql::Words;
 use crate::store::{Database, DatabaseError};
 use crate::web::answers::problem;
@@ -89,11 +90,31 @@ fn text(hub: &HubState, fleet: &[i64], tables: &[Fullness]) -> Result<String, pr
         gauge.set(*value);
         registry.register(Box::new(gauge))?;
     }
-    for collector in of_tables(tables)? {
+    let of_devices = of_traffic(&hub.running().traffic())?;
+    for collector in of_tables(tables)?.into_iter().chain(of_devices) {
         registry.register(collector)?;
     }
     let families = [registry.gather(), hub.figures().gather()].concat();
     TextEncoder::new().encode_to_string(&families)
+}
+
+/// What came to the hub's socket, and how many devices it heard in time.
+fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 2], prometheus::Error> {
+    let datagrams = Opts::new(
+        "tenure_hub_datagrams_total",
+        "Datagrams that came to the hub since its start: received, or dropped as its socket had no room.",
+    );
+    let datagrams = IntCounterVec::new(datagrams, &["what"])?;
+    datagrams.with_label_values(&["received"]).inc_by(traffic.received);
+    datagrams.with_label_values(&["dropped"]).inc_by(traffic.dropped);
+    let due = Opts::new(
+        "tenure_hub_devices_due",
+        "Devices whose records are to be renewed within a minute, and those that are overdue since a minute at the most.",
+    );
+    let due = IntGaugeVec::new(due, &["what"])?;
+    due.with_label_values(&["in time"]).set(traffic.renewals.in_time as i64);
+    due.with_label_values(&["overdue"]).set(traffic.renewals.overdue as i64);
+    Ok([Box::new(datagrams), Box::new(due)])
 }
 
 /// How full the hub's own tables are, which all of its devices share.

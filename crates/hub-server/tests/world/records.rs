@@ -3,7 +3,7 @@
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::socket_at;
-use tenure_hub::{Accepted, Kept, Storage};
+use tenure_hub::{Accepted, Kept, Renewal, Storage};
 use tenure_hub_server::Database;
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::{Address, Epoch, PublicKey};
@@ -37,6 +37,14 @@ fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
 pub(crate) fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
     let (kept, record) = record(name, sequence);
     database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW }).is_ok()
+}
+
+/// The renewal of the device of that name by the record of a number, where that of another one stands.
+#[allow(dead_code, reason = "one of the suites uses it")]
+pub(crate) fn renewal(name: &str, before: u64, sequence: u64) -> Renewal {
+    let [(before, _), (kept, record)] = [before, sequence].map(|sequence| record(name, sequence));
+    let (device, expires_unix_s) = (record.enrolment.device, record.expires_unix_s);
+    Renewal { device, before, kept, expires_unix_s }
 }
 
 /// The devices of all records, with their numbers.

@@ -198,3 +198,25 @@ fn whoever_lists_anothers_machine_takes_it_from_nobody_of_the_same_owner() {
         assert_eq!(found(&mut listed, asking, &query, NOW + 61), None, "they have ended");
     }
 }
+
+#[test]
+fn devices_that_were_heard_are_in_time_until_half_of_their_records_life_and_then_late_for_a_minute()
+{
+    let mut listed = Listed::new(Vec::new(), 10, [1; 32]);
+    let seen = |in_time, overdue, listed| Renewals { in_time, overdue, listed };
+    for (number, life_s) in [(1, 60), (2, 60), (3, 3_600)] {
+        put(&mut listed, record(number, 1, &[], NOW + life_s), address(1, 5));
+    }
+    assert_eq!(listed.renewals(NOW), seen(0, 0, 3), "nobody knows when they were heard");
+    (1..=3).for_each(|number| listed.hear(&device(number), NOW));
+    assert_eq!(listed.renewals(NOW + 30), seen(2, 0, 3));
+    listed.hear(&device(1), NOW + 20);
+    assert_eq!(listed.renewals(NOW + 31), seen(1, 1, 3));
+    assert_eq!(listed.renewals(NOW + 90), seen(0, 2, 3));
+    assert_eq!(listed.renewals(NOW + 101), seen(0, 0, 3), "they are gone");
+    assert_eq!(listed.renewals(NOW + 1_801), seen(0, 1, 3), "and so is who sleeps for long");
+    listed.hear_in_vain(&device(2), NOW + 200);
+    assert_eq!(listed.renewals(NOW + 200), seen(0, 1, 3));
+    listed.forget(&device(2));
+    assert_eq!(listed.renewals(NOW + 200), seen(0, 0, 2));
+}

@@ -82,6 +82,10 @@ struct Way {
     server: PathBuf,
     seed: u64,
     loses_commits: bool,
+    /// Whether nothing happens on it.
+    is_quiet: bool,
+    /// The requests that were answered on it.
+    requests: AtomicU64,
     is_over: AtomicBool,
     met: [AtomicU64; Trouble::ALL.len()],
     commits_lost: AtomicU64,
@@ -99,7 +103,16 @@ impl Shaken {
     /// The system has no folder, socket or thread, or the variable is no number.
     #[must_use]
     pub fn to(cluster: &Cluster) -> Self {
-        Self::new(cluster, false)
+        Self::new(cluster, false, false)
+    }
+
+    /// A way on which nothing happens, and whose requests are counted: each is a round trip to the server.
+    ///
+    /// # Panics
+    /// As [`Self::to`].
+    #[must_use]
+    pub fn quiet(cluster: &Cluster) -> Self {
+        Self::new(cluster, false, true)
     }
 
     /// A way on which a commit may also be done and its answer be lost.
@@ -108,10 +121,10 @@ impl Shaken {
     /// As [`Self::to`].
     #[must_use]
     pub fn losing_commits(cluster: &Cluster) -> Self {
-        Self::new(cluster, true)
+        Self::new(cluster, true, false)
     }
 
-    fn new(cluster: &Cluster, loses_commits: bool) -> Self {
+    fn new(cluster: &Cluster, loses_commits: bool, is_quiet: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tenure-shaken-{}-{number}", std::process::id());
@@ -120,13 +133,17 @@ impl Shaken {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder for a socket");
         let seed = seed();
-        println!("statements fail by the seed {seed}; {VARIABLE}={seed} repeats it");
+        if !is_quiet {
+            println!("statements fail by the seed {seed}; {VARIABLE}={seed} repeats it");
+        }
         let listener = UnixListener::bind(folder.join(SOCKET)).expect("a socket");
         let server = cluster.folder().join(SOCKET);
         let way = Way {
             server,
             seed,
             loses_commits,
+            is_quiet,
+            requests: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             met: Default::default(),
             commits_lost: AtomicU64::new(0),
@@ -146,6 +163,11 @@ impl Shaken {
     /// How often each trouble was met so far, in the order of [`Trouble::ALL`].
     pub fn met(&self) -> [u64; Trouble::ALL.len()] {
         Trouble::ALL.map(|trouble| self.way.met[trouble as usize].load(Ordering::Relaxed))
+    }
+
+    /// How many requests were answered so far.
+    pub fn requests(&self) -> u64 {
+        self.way.requests.load(Ordering::Relaxed)
     }
 
     /// How many commits were done without an answer so far.
@@ -199,12 +221,14 @@ fn serve(client: UnixStream, way: &Way, number: u64) -> io::Result<()> {
         return Ok(());
     }
     relay(&mut server, Some(&mut client))?;
-    server.send(&query(SERIALIZABLE))?;
-    relay(&mut server, None)?;
+    if !way.is_quiet {
+        server.send(&query(SERIALIZABLE))?;
+        relay(&mut server, None)?;
+    }
     let (mut draws, mut is_calm) = (Draws::new(way.seed, number), true);
     loop {
         let request = client.request()?;
-        is_calm &= !request.text.starts_with(BEGIN);
+        is_calm &= way.is_quiet || !request.text.starts_with(BEGIN);
         let trouble = if is_calm { None } else { request.meets(&mut draws, way) };
         if let Some(trouble) = trouble {
             way.met[trouble as usize].fetch_add(1, Ordering::Relaxed);
@@ -219,6 +243,7 @@ fn serve(client: UnixStream, way: &Way, number: u64) -> io::Result<()> {
                     return Ok(());
                 }
                 relay(&mut server, Some(&mut client))?;
+                way.requests.fetch_add(1, Ordering::Relaxed);
             }
             Some(Trouble::LostBefore) => return Ok(()),
             Some(Trouble::LostAfter) => {

@@ -183,7 +183,8 @@ impl Resource {
 
 fn cell(value: Value<'_>) -> Cell {
     match value {
-        Value::Null => Cell::None,
+        // No column is a list.
+        Value::Null | Value::Array(_) => Cell::None,
         Value::Integer(number) => Cell::Number(number),
         Value::Real(number) => Cell::Number(number as i64),
         Value::Text(text) => Cell::Text(text.to_string()),

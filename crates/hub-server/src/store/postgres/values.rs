@@ -19,6 +19,9 @@ impl ToSql for Value<'_> {
             (Value::Real(number), &Type::FLOAT8) => number.to_sql(kind, out),
             (Value::Text(text), &Type::TEXT | &Type::VARCHAR) => storable(text).to_sql(kind, out),
             (Value::Blob(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
+            (Value::Array(values), &Type::TEXT_ARRAY | &Type::BYTEA_ARRAY | &Type::INT8_ARRAY) => {
+                values.to_sql(kind, out)
+            }
             (value, kind) => Err(format!("{value:?} is no value of the type {kind}").into()),
         }
     }

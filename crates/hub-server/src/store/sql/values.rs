@@ -10,6 +10,8 @@ pub(crate) enum Value<'v> {
     Real(f64),
     Text(&'v str),
     Blob(&'v [u8]),
+    /// Values of one kind, as a parameter at a server.
+    Array(&'v [Value<'v>]),
 }
 
 /// A value that can be a parameter.
@@ -213,5 +215,6 @@ fn kind(value: Value<'_>) -> &'static str {
         Value::Real(_) => "a fraction",
         Value::Text(_) => "a text",
         Value::Blob(_) => "bytes",
+        Value::Array(_) => "a list",
     }
 }
