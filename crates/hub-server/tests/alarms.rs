@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use tenure_hub::Storage as _;
 use tenure_hub_server::{Rule, Rules, Webhook};
 use tenure_package::NO_RECEIPT;
 use tenure_testbed::wait_until;
@@ -129,6 +130,55 @@ fn each_condition_raises_an_alarm_on_the_devices_on_which_it_holds() {
         Vec::<Value>::new(),
         "another owner's device reported nothing"
     );
+}
+
+/// D-1: a jump of the clock is the hub's, and each owner's to know.
+#[test]
+fn jump_of_the_clock_raises_an_alarm_on_the_hub_for_each_owner_for_an_hour() {
+    let mut world = World::with_fleet();
+    let at = now();
+    for at in [at - 2 * 24 * 60 * 60, at] {
+        world.keep(|world| world.database.tick(at).unwrap());
+    }
+    let rules = vec![rule("jumped", "clock > 2h"), rule("far", "clock > 3d")];
+    let mut watching = watching(&world, rules);
+    watching.turn(at + 1).unwrap();
+    assert_eq!(alarms(&mut world), ["jumped  raised"]);
+    for owner in [1, 2] {
+        let found = items(&mut world, owner);
+        let detail = found[0]["detail"].as_str().unwrap();
+        assert!(detail.starts_with("the clock went ahead by 2days"), "{detail}");
+        assert_eq!(found.len(), 1);
+    }
+    let cookie = world.cookie(&owner(1));
+    for path in ["/alarms", "/rule-alarms"] {
+        let page = world.get(path, &[&cookie]).body;
+        assert!(page.contains("<td>the hub</td>"), "{page}");
+    }
+    watching.turn(at + 20).unwrap();
+    assert_eq!(items(&mut world, 2).len(), 1, "one");
+    watching.turn(at + 3_700).unwrap();
+    watching.turn(at + 3_770).unwrap();
+    assert_eq!(alarms(&mut world), ["jumped  over"]);
+}
+
+/// Rules wait for no time that never comes.
+#[test]
+fn rules_are_looked_at_again_once_a_clock_that_was_ahead_is_back() {
+    let mut world = World::with_fleet();
+    let at = now();
+    let mut watching = watching(&world, vec![rule("flash", "flash > 90 %")]);
+    watching.turn(at + 400 * 24 * 60 * 60).unwrap();
+    tell(&mut world, 10, &report(0, 950), at);
+    watching.turn(at).unwrap();
+    assert_eq!(alarms(&mut world), ["flash attic raised"]);
+    tell(&mut world, 10, &report(1, 100), at + 1);
+    // It is calm since a time that never came, and then since now.
+    watching.turn(at + 400 * 24 * 60 * 60).unwrap();
+    for later in [20, 90] {
+        watching.turn(at + later).unwrap();
+    }
+    assert_eq!(alarms(&mut world), ["flash attic over"]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use std::process::Command;
 use records::{put, sequences};
 use tenure_hub::Storage as _;
 use tenure_hub_server::{Database, DatabaseError};
-use tenure_wire::hub::Access;
+use tenure_wire::hub::{Access, Scope};
+use world::watching::watching;
 use world::{World, now, owner};
 
 /// Names the database to the process that looks at it.
@@ -196,6 +197,78 @@ fn record_of_a_time_that_never_came_is_over_once_the_clock_is_back() {
     assert_eq!(world.place.rows(states), [""; 0]);
     let heard = "SELECT count(*) FROM devices WHERE heard_unix_s <= unixepoch() + 60";
     assert_eq!(world.place.rows(heard), ["3"]);
+}
+
+/// Nothing waits for such a time, and no pass is good until then.
+#[test]
+fn what_was_noted_at_a_time_that_never_came_counts_as_noted_when_the_clock_is_back() {
+    let mut world = with_history();
+    let ahead = now() + 400 * DAY_S;
+    world.database.tick(ahead).unwrap();
+    world.commit();
+    world.pass_at(&owner(1), world::token_access(vec![Scope::Read]), ahead);
+    let token = world.token(&owner(2));
+    for noted in [
+        format!("UPDATE faults SET happened_unix_s = {ahead}"),
+        format!("INSERT INTO uploads VALUES ('1', 'somebody', 'a', {ahead})"),
+        format!("INSERT INTO webhooks VALUES (1, 'ops', 'm', 'o', '{{}}', 1, {ahead} + 300)"),
+        format!("INSERT INTO webhooks VALUES (2, 'ops', 'm', 'o', '{{}}', 1, {} + 80000)", now()),
+    ] {
+        world.write_by_hand(&noted);
+    }
+    world.database.tick(now()).unwrap();
+    world.commit();
+    for (table, moment) in [
+        ("passes", "made_unix_s"),
+        ("passes", "expires_unix_s - 90 * 86400"),
+        ("faults", "happened_unix_s"),
+        ("uploads", "began_unix_s"),
+    ] {
+        let beyond = format!("SELECT count(*) FROM {table} WHERE {moment} > unixepoch() + 60");
+        assert_eq!(world.place.rows(&beyond), ["0"], "{moment} of {table}");
+    }
+    let waiting = "SELECT id FROM webhooks WHERE next_unix_s > unixepoch() + 60";
+    assert_eq!(world.place.rows(waiting), ["2"], "it waits for its next try");
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 200, "it was made before");
+    let good = "SELECT count(*) FROM passes WHERE kind = 'token' AND expires_unix_s > unixepoch()";
+    assert_eq!(world.place.rows(good), ["2"]);
+}
+
+#[test]
+fn whatever_is_forgotten_by_time_is_counted_in_the_audit_log() {
+    let mut world = with_history();
+    world.cookie(&owner(1));
+    let token = world.token(&owner(1));
+    let push = |world: &World, bytes: &[u8]| {
+        let path = format!("/v2/a/blobs/uploads/?digest={}", world::digest(bytes));
+        assert_eq!(world.request_bytes("POST", &path, &[&token], bytes).status, 201);
+    };
+    let upload = |world: &World| {
+        assert_eq!(world.request("POST", "/v2/a/blobs/uploads/", &[&token], "").status, 202);
+    };
+    push(&world, b"one");
+    push(&world, b"two");
+    upload(&world);
+    let long_ago = now() - 100 * DAY_S;
+    for over in [
+        format!("UPDATE passes SET expires_unix_s = {long_ago} WHERE kind = 'page'"),
+        format!("UPDATE blobs SET taken_unix_s = {long_ago}"),
+        format!("UPDATE uploads SET began_unix_s = {long_ago}"),
+        "UPDATE sweeps SET swept_unix_s = 0".into(),
+        format!(
+            "INSERT INTO rule_alarms (rule, condition, owner, device, detail, state, raised_unix_s, over_unix_s) \
+             VALUES ('away', 'silent > 10m', 'somebody', 'attic', '', 'over', {long_ago}, {long_ago})"
+        ),
+    ] {
+        world.write_by_hand(&over);
+    }
+    world.pass(&owner(2), Access::Session).unwrap();
+    upload(&world);
+    watching(&world, Vec::new()).turn(now()).unwrap();
+    let noted =
+        "SELECT detail FROM audit WHERE action = 'forgotten, as it was over' ORDER BY number";
+    assert_eq!(world.place.rows(noted), ["1 sign-in", "1 upload", "2 blobs", "1 alarm"]);
+    assert!(world.database.verify_audit().unwrap().is_ok());
 }
 
 #[test]

@@ -27,6 +27,7 @@ use tenure_wire::url::Host;
 use tenure_wire::{MachineId, Name};
 
 use super::queue::{CLAIMED_S, Outcome, Refusal, Told, Waiting};
+use super::seen::on;
 
 /// How long a mail takes at most from when it is to be sent, in milliseconds. A server within its own patience may take longer
 /// (RFC 5321 §4.5.3.2); the mail is tried again then.
@@ -137,7 +138,8 @@ impl Header for AutoSubmitted {
 fn mail(email: &Email, told: &Told) -> Result<Message, lettre::error::Error> {
     let Told { timestamp, data, .. } = told;
     let line = |text: &str| printable(text);
-    let (rule, device, state) = (line(&data.rule), line(&data.device), line(&data.state));
+    let (rule, state) = (line(&data.rule), line(&data.state));
+    let device = line(on(&data.device));
     let id = |state: &str| format!("<{}.{state}@{}>", key(told), email.from.0.email.domain());
     let to: Vec<Mailbox> = email.to.iter().map(|to| to.0.clone()).collect();
     let addresses = email.to.iter().map(|to| to.0.email.clone()).collect();

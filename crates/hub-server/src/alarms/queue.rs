@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::sha256;
 use tenure_wire::Name;
 
+use super::seen::THE_HUB;
 use crate::devices::receipts::time;
 use crate::exchange::encoded;
 use crate::store::audit::{self, seconds};
@@ -60,13 +61,14 @@ pub(super) struct Data {
     pub(super) rule: String,
     pub(super) condition: String,
     pub(super) owner: String,
+    /// The device's name; empty for the hub itself.
     pub(super) device: String,
     /// What was seen.
     pub(super) detail: String,
     pub(super) state: String,
     /// When it was raised, as RFC 3339 has it.
     pub(super) raised: String,
-    /// The device's page, where the hub knows the address of its pages.
+    /// The device's page, or the page of alarms, where the hub knows the address of its pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
     /// Who acknowledged it, if anybody did.
@@ -108,7 +110,10 @@ impl Waiting {
     /// is sent: whoever changes an alarm needn't know where pages are.
     pub(super) fn linked(self, pages_url: &str) -> Self {
         let Some(mut told) = Told::read(&self.body) else { return self };
-        told.data.url = Some(format!("{pages_url}/devices/{}", encoded(&told.data.device)));
+        told.data.url = Some(match told.data.device.as_str() {
+            THE_HUB => format!("{pages_url}/alarms"),
+            device => format!("{pages_url}/devices/{}", encoded(device)),
+        });
         Self { body: serde_json::json!(told).to_string(), ..self }
     }
 }

@@ -1,7 +1,8 @@
 //! Rules, and the conditions in which the operator's file writes them: `silent > 10m`, `faults > 3/h`, `flash > 90 %`,
-//! `memory > 90 %`, `version != 1.2`, `bill > 5`.
+//! `memory > 90 %`, `version != 1.2`, `bill > 5`, `clock > 2h`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use tenure_wire::{Label, Name};
@@ -14,10 +15,12 @@ use crate::devices::reports::FAULTS_KEPT_MAX;
 /// The most rules of a file.
 pub const RULES_MAX: usize = 64;
 /// The words that a condition begins with.
-pub const SUBJECTS: [&str; 6] = ["silent", "faults", "flash", "memory", "version", "bill"];
+pub const SUBJECTS: [&str; 7] = ["silent", "faults", "flash", "memory", "version", "bill", "clock"];
 
-/// The longest silence that a rule waits for, in seconds: the hub forgets a device after 30 days.
-const SILENT_S_MAX: u64 = 29 * DAY_S;
+/// The silence that a rule may wait for, in seconds: the hub forgets a device after 30 days.
+const SILENT_S: RangeInclusive<u64> = MINUTE_S..=29 * DAY_S;
+/// The shortest jump of the clock that a rule may wait for, and the longest, in seconds: a shorter one isn't noted.
+const JUMP_S: RangeInclusive<u64> = 2 * HOUR_S..=365 * DAY_S;
 /// The most faults that a rule counts to: of more, the hub keeps none.
 const FAULTS_MAX: u64 = FAULTS_KEPT_MAX.unsigned_abs() - 1;
 /// The longest version, in bytes.
@@ -110,6 +113,11 @@ pub enum Condition {
         /// In millionths of the tariff's currency.
         over_millionths: u128,
     },
+    /// The hub's own clock jumped further, within the last hour.
+    Clock {
+        /// In seconds, ahead or back.
+        over_s: u64,
+    },
 }
 
 /// A text that is no condition.
@@ -118,7 +126,7 @@ pub enum Condition {
 pub enum ConditionError {
     /// It begins with another word.
     #[error(
-        "`{0}` is nothing that a rule looks at; it looks at silent, faults, flash, memory, version or bill"
+        "`{0}` is nothing that a rule looks at; it looks at silent, faults, flash, memory, version, bill or clock"
     )]
     Subject(String),
     /// The sign behind the word is another one.
@@ -158,14 +166,14 @@ struct Form {
 }
 
 /// Each, in the order of [`SUBJECTS`].
-const FORMS: [Form; 6] = [
+const FORMS: [Form; 7] = [
     Form {
         subject: SUBJECTS[0],
         sign: ">",
         takes: "a time of 1 minute to 29 days in s, m, h or d",
         example_value: "10m",
         example: "silent > 10m",
-        read: |value| Some(Condition::Silent { over_s: silence(value)? }),
+        read: |value| Some(Condition::Silent { over_s: time(value, SILENT_S)? }),
     },
     Form {
         subject: SUBJECTS[1],
@@ -206,6 +214,14 @@ const FORMS: [Form; 6] = [
         example_value: "5",
         example: "bill > 5",
         read: |value| Some(Condition::Bill { over_millionths: amount(value)? }),
+    },
+    Form {
+        subject: SUBJECTS[6],
+        sign: ">",
+        takes: "a time of 2 hours to 365 days in s, m, h or d",
+        example_value: "2h",
+        example: "clock > 2h",
+        read: |value| Some(Condition::Clock { over_s: time(value, JUMP_S)? }),
     },
 ];
 
@@ -256,7 +272,8 @@ fn number(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest.trim()))
 }
 
-fn silence(text: &str) -> Option<u64> {
+/// A time within that range, in seconds.
+fn time(text: &str, range_s: RangeInclusive<u64>) -> Option<u64> {
     let (count, unit) = number(text)?;
     let unit_s = match unit {
         "s" => 1,
@@ -265,8 +282,16 @@ fn silence(text: &str) -> Option<u64> {
         "d" => DAY_S,
         _ => return None,
     };
-    let over_s = count.checked_mul(unit_s)?;
-    (MINUTE_S..=SILENT_S_MAX).contains(&over_s).then_some(over_s)
+    let time_s = count.checked_mul(unit_s)?;
+    range_s.contains(&time_s).then_some(time_s)
+}
+
+/// A time in the largest unit of which it is whole.
+fn written(time_s: u64) -> String {
+    let units = [(DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m"), (1, "s")];
+    let fitting = units.iter().find(|(unit_s, _)| time_s.is_multiple_of(*unit_s));
+    let (unit_s, unit) = fitting.unwrap_or(&(1, "s"));
+    format!("{}{unit}", time_s / unit_s)
 }
 
 fn rate(text: &str) -> Option<Condition> {
@@ -309,12 +334,8 @@ impl fmt::Display for Condition {
     /// As a file has it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent { over_s } => {
-                let units = [(DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m"), (1, "s")];
-                let fitting = units.iter().find(|(unit_s, _)| over_s.is_multiple_of(*unit_s));
-                let (unit_s, unit) = fitting.unwrap_or(&(1, "s"));
-                write!(f, "silent > {}{unit}", over_s / unit_s)
-            }
+            Self::Silent { over_s } => write!(f, "silent > {}", written(*over_s)),
+            Self::Clock { over_s } => write!(f, "clock > {}", written(*over_s)),
             Self::Faults { over, within_s } => {
                 let unit = match *within_s {
                     MINUTE_S => "min",
@@ -363,6 +384,7 @@ mod tests {
             ("bill > 5", "bill > 5"),
             ("bill > 5.250", "bill > 5.25"),
             ("bill > 0.000001", "bill > 0.000001"),
+            ("clock > 120m", "clock > 2h"),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.to_string(), written, "{text}");
@@ -430,6 +452,8 @@ mod tests {
             ("bill > 0.0000001", "0.0000001"),
             ("bill > 9999999999999", "9999999999999"),
             ("bill >", ""),
+            ("clock > 1h", "1h"),
+            ("clock > 366d", "366d"),
         ] {
             let error = error(text);
             assert!(error.starts_with(&format!("`{value}` is no value for")), "{text}: {error}");

@@ -1,6 +1,7 @@
-//! The devices on which a rule's condition holds now, by what they reported and when they were heard.
+//! The devices on which a rule's condition holds now, by what they reported and when they were heard; and the owners of those
+//! whose hub it holds on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure_package::Tariff;
@@ -10,6 +11,7 @@ use tenure_wire::printable::{counted, span};
 use super::rules::{Condition, Rule};
 use crate::devices::receipts;
 use crate::rollouts::{carries, text_of};
+use crate::running::Jump;
 use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, Next, Row, params};
 
@@ -23,13 +25,24 @@ pub(super) struct Now<'a> {
     pub(super) unix_s: u64,
     /// Since when the hub has heard its devices without a gap, by the same clock.
     pub(super) hears_since_unix_s: u64,
+    /// The last jump of the wall clock, within an hour.
+    pub(super) jump: Option<Jump>,
     /// The prices of bills, if there are any.
     pub(super) tariff: Option<&'a Tariff>,
+}
+
+/// The place of a device's name where an alarm is on the hub itself. No name is empty.
+pub(super) const THE_HUB: &str = "";
+
+/// The device that an alarm is on, or that it is on the hub, as people read it.
+pub(crate) fn on(device: &str) -> &str {
+    if device == THE_HUB { "the hub" } else { device }
 }
 
 /// A device on which a condition holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
+    /// Its name, or [`THE_HUB`].
     pub(super) device: String,
     pub(super) owner: String,
     /// What was seen, in words.
@@ -100,6 +113,11 @@ pub(super) fn devices(
         Condition::Bill { over_millionths } => {
             let Some(tariff) = now.tariff else { return Ok(None) };
             bills(connection, machine, (*over_millionths, now.unix_s, tariff), &mut found)?;
+        }
+        Condition::Clock { over_s } => {
+            if let Some(jump) = now.jump.filter(|jump| jump.by_s.unsigned_abs() > *over_s) {
+                owners(connection, &jump.words(), &mut found)?;
+            }
         }
     }
     Ok(Some(found.devices))
@@ -205,6 +223,22 @@ fn versions(
             connection.statement(query).each([], &mut see)
         }
     }
+}
+
+/// The owners of devices, each told of the hub.
+fn owners(connection: &Connection, detail: &str, found: &mut Found<'_>) -> Result<(), sql::Error> {
+    let query = "SELECT name, owner, labels FROM devices WHERE length(kept) > 0";
+    let mut told = BTreeSet::new();
+    connection.statement(query).each([], |row| {
+        let (owner, labels): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+        if found.is_for(labels.as_deref()) {
+            told.insert(owner);
+        }
+        Ok(Next::Row)
+    })?;
+    let seen = |owner| Seen { device: THE_HUB.into(), owner, detail: detail.into() };
+    found.devices.extend(told.into_iter().map(seen));
+    Ok(())
 }
 
 /// Whether `version` is that one, or begins with it and a dot.

@@ -11,6 +11,7 @@ use super::seen::Seen;
 use crate::exchange::{Exchange, Reply, no_room};
 use crate::names::{NAME_CHARS_MAX, is_same};
 use crate::store::audit::{self, seconds};
+use crate::store::forgetting::{self, Over};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 use crate::store::steady;
 
@@ -212,10 +213,15 @@ pub(super) fn end(
 /// # Errors
 /// The database fails.
 pub(super) fn forget(connection: &Connection, unix_s: u64) -> Result<(), sql::Error> {
-    let delete = "DELETE FROM rule_alarms WHERE state = 'over' AND (over_unix_s < ?1 OR over_unix_s < \
-         (SELECT over_unix_s FROM rule_alarms WHERE state = 'over' ORDER BY over_unix_s DESC LIMIT 1 OFFSET ?2))";
+    let over = Over {
+        table: "rule_alarms",
+        owner: "owner",
+        condition: "state = 'over' AND (over_unix_s < ?1 OR over_unix_s < \
+             (SELECT over_unix_s FROM rule_alarms WHERE state = 'over' ORDER BY over_unix_s DESC LIMIT 1 OFFSET ?2))",
+        one: "alarm",
+    };
     let steady = steady::unix_s(connection, seconds(unix_s))?;
-    connection.statement(delete).execute([steady - KEPT_S, KEPT_MAX]).map(drop)
+    forgetting::forget(connection, &over, params![steady - KEPT_S, KEPT_MAX], unix_s)
 }
 
 /// Answers `POST /v1/rule-alarms/ID/acknowledge`, in the transaction that is under way.

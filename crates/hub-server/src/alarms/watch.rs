@@ -134,21 +134,21 @@ impl Alarms {
         }
         let mut done = Ok(());
         for index in 0..self.rules.rules.len() {
-            if self.due_unix_s[index] > unix_s {
-                continue;
-            }
             let rule = &self.rules.rules[index];
             let every_s = match rule.when {
                 Condition::Bill { .. } => BILLS_EVERY_S,
                 _ => EVERY_S,
             };
+            if !is_due(self.due_unix_s[index], every_s, unix_s) {
+                continue;
+            }
             // One rule that fails keeps no other from being looked at.
             match self.look_at(index, unix_s) {
                 Ok(()) => self.due_unix_s[index] = unix_s + every_s,
                 Err(error) => done = Err(error),
             }
         }
-        if self.forgets_unix_s <= unix_s {
+        if is_due(self.forgets_unix_s, FORGOTTEN_EVERY_S, unix_s) {
             self.end_of_others(unix_s)?;
             self.write(Vec::new(), unix_s, true)?;
             self.forgets_unix_s = unix_s + FORGOTTEN_EVERY_S;
@@ -204,8 +204,10 @@ impl Alarms {
 
     fn look_at(&mut self, index: usize, unix_s: u64) -> Result<(), DatabaseError> {
         let rule = self.rules.rules[index].clone();
-        let hears_since_unix_s = self.database.running().hears_since_unix_s(unix_s);
-        let now = Now { unix_s, hears_since_unix_s, tariff: self.tariff.as_ref() };
+        let running = self.database.running();
+        let hears_since_unix_s = running.hears_since_unix_s(unix_s);
+        let jump = running.jump(unix_s);
+        let now = Now { unix_s, hears_since_unix_s, jump, tariff: self.tariff.as_ref() };
         let looked = self.database.look(|connection| {
             let open = states::open_of_rule(connection, rule.name.as_str())?;
             Ok((seen::devices(connection, &rule, &now)?, open))
@@ -220,14 +222,18 @@ impl Alarms {
                 self.calm_since.remove(id);
                 continue;
             }
-            let since = *self.calm_since.entry(*id).or_insert(unix_s);
-            if unix_s.saturating_sub(since) >= CALM_S {
+            let since = self.calm_since.entry(*id).or_insert(unix_s);
+            *since = unix_s.min(*since);
+            if unix_s - *since >= CALM_S {
                 let why = "its condition doesn't hold any more";
                 changes.push(Change::Over(*id, why, &rule.tell));
             }
         }
-        let known: BTreeSet<&str> = open.iter().map(|(_, device, _)| device.as_str()).collect();
-        let new = seen.iter().filter(|seen| !known.contains(seen.device.as_str()));
+        // One on a device that another owner had is over first; one on the hub is each owner's.
+        let known: BTreeSet<(&str, &str)> =
+            open.iter().map(|(_, device, owner)| key_of(device, owner)).collect();
+        let is_new = |seen: &&Seen| !known.contains(&key_of(&seen.device, &seen.owner));
+        let new = seen.iter().filter(is_new);
         changes.extend(new.map(|seen| Change::Raised(&rule, seen.clone())));
         self.write(changes, unix_s, false)
     }
@@ -284,6 +290,16 @@ impl Alarms {
         }
         Ok(())
     }
+}
+
+/// Whether what is done so often is due, which was to be done then: also where the clock went back since.
+fn is_due(due_unix_s: u64, every_s: u64, unix_s: u64) -> bool {
+    !(unix_s + 1..=unix_s + every_s).contains(&due_unix_s)
+}
+
+/// What a rule has one alarm on at a time.
+fn key_of<'a>(device: &'a str, owner: &'a str) -> (&'a str, &'a str) {
+    (device, if device == seen::THE_HUB { owner } else { "" })
 }
 
 fn write(connection: &Connection, change: &Change<'_>, unix_s: u64) -> Result<(), Error> {

@@ -22,6 +22,7 @@ use crate::owners::Owners;
 use crate::running::Running;
 use crate::running::acts::Actor;
 use crate::store::audit::{self, seconds};
+use crate::store::forgetting::{self, Over};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
 use crate::store::steady;
 
@@ -511,7 +512,15 @@ fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), sql::Error
             audit::Event { unix_s, who: "hub", by: "", action, subject, detail, owner: &who };
         audit::append(connection, &event)?;
     }
-    let delete = "DELETE FROM passes WHERE kind <> 'token' AND expires_unix_s <= ?1";
+    let pages = Over {
+        table: "passes",
+        owner: "who",
+        condition: "kind = 'page' AND expires_unix_s <= ?1",
+        one: "sign-in",
+    };
+    forgetting::forget(connection, &pages, params![long_over], unix_s)?;
+    // What is good for minutes alone.
+    let delete = "DELETE FROM passes WHERE kind IN ('code', 'session') AND expires_unix_s <= ?1";
     connection.statement(delete).execute([now]).map(drop)
 }
 

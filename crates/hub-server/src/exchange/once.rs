@@ -9,6 +9,7 @@ use tenure_crypto::sha256;
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
+use crate::store::steady;
 
 /// The header.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -99,6 +100,7 @@ fn keep(
     ])?;
     let delete = "DELETE FROM answers WHERE who = ?1 AND (made_unix_s <= ?2 OR made_unix_s < \
          (SELECT made_unix_s FROM answers WHERE who = ?1 ORDER BY made_unix_s DESC LIMIT 1 OFFSET ?3))";
-    let row = params![exchange.who, now - KEPT_S, KEPT_MAX - 1];
+    let steady = steady::unix_s(connection, now)?;
+    let row = params![exchange.who, steady - KEPT_S, KEPT_MAX - 1];
     connection.statement(delete).execute(row).map(drop)
 }

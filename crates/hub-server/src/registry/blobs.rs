@@ -7,7 +7,9 @@ use tenure_package::PACKAGE_BYTES_MAX;
 use super::{CONTENT_DIGEST, Code, has_digest};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
+use crate::store::forgetting::{self, Over};
 use crate::store::sql::{self, Connection, OptionalExtension as _, params};
+use crate::store::steady;
 
 /// The longest blob: a package of the greatest length.
 pub(crate) const BLOB_BYTES_MAX: usize = PACKAGE_BYTES_MAX;
@@ -16,7 +18,9 @@ const BYTES_OF_KEY_MAX: i64 = 256 << 20;
 /// The most blobs of one key.
 const BLOBS_OF_KEY_MAX: i64 = 20_000;
 /// How long a blob that no manifest names is kept, in seconds.
-const LOOSE_S: u64 = 24 * 60 * 60;
+const LOOSE_S: i64 = 24 * 60 * 60;
+const NAMED_BY_NONE: &str = "NOT EXISTS (SELECT 1 FROM manifest_blobs b JOIN manifests m ON m.id = b.manifest \
+     WHERE b.digest = blobs.digest AND m.who = ?1)";
 /// How long after a sweep of a key's blobs the next one may follow, in seconds.
 const SWEPT_S: u64 = 60 * 60;
 
@@ -143,7 +147,7 @@ pub(super) fn delete(
     if size(connection, &exchange.who, digest)?.is_none() {
         return Ok(Code::BlobUnknown.reply("there is no such blob"));
     }
-    if delete_loose(connection, &exchange.who, Some(digest), u64::MAX)? == 0 {
+    if !delete_loose(connection, &exchange.who, digest)? {
         return Ok(Code::Denied.reply("a manifest names this blob; delete that first"));
     }
     Ok(Reply::empty(StatusCode::ACCEPTED))
@@ -159,20 +163,18 @@ pub(super) fn sweep(connection: &Connection, exchange: &Exchange) -> Result<(), 
     if connection.statement(due).execute(row)? == 0 {
         return Ok(());
     }
-    let before = exchange.unix_s.saturating_sub(LOOSE_S);
-    delete_loose(connection, &exchange.who, None, before).map(drop)
+    let before = steady::unix_s(connection, seconds(exchange.unix_s))? - LOOSE_S;
+    let condition = format!("who = ?1 AND taken_unix_s < ?2 AND {NAMED_BY_NONE}");
+    let over = Over { table: "blobs", owner: "who", condition: &condition, one: "blob" };
+    forgetting::forget(connection, &over, params![exchange.who, before], exchange.unix_s)
 }
 
-/// Deletes the blobs of `who`, or the one with `digest`, that no manifest names and that were taken
-/// before `before`; returns how many.
+/// Deletes the blob of `who` with `digest`, if no manifest names it; returns whether it did.
 pub(super) fn delete_loose(
     connection: &Connection,
     who: &str,
-    digest: Option<&str>,
-    before: u64,
-) -> Result<usize, sql::Error> {
-    let delete = "DELETE FROM blobs WHERE who = ?1 AND (CAST(?2 AS TEXT) IS NULL OR digest = ?2) AND taken_unix_s < ?3 \
-         AND NOT EXISTS (SELECT 1 FROM manifest_blobs b JOIN manifests m ON m.id = b.manifest \
-         WHERE b.digest = blobs.digest AND m.who = ?1)";
-    connection.statement(delete).execute(params![who, digest, seconds(before)])
+    digest: &str,
+) -> Result<bool, sql::Error> {
+    let delete = format!("DELETE FROM blobs WHERE who = ?1 AND digest = ?2 AND {NAMED_BY_NONE}");
+    Ok(connection.statement(&delete).execute([who, digest])? > 0)
 }

@@ -271,7 +271,7 @@ pub(super) fn delete(
         let named: Vec<String> = statement.query_map([found.id], |row| row.get(0))?;
         connection.statement("DELETE FROM manifests WHERE id = ?1").execute([found.id])?;
         for digest in named {
-            blobs::delete_loose(connection, &exchange.who, Some(&digest), u64::MAX)?;
+            blobs::delete_loose(connection, &exchange.who, &digest)?;
         }
     } else {
         let delete = "DELETE FROM tags WHERE who = ?1 AND repository = ?2 AND tag = ?3";

@@ -6,14 +6,18 @@ use tenure_http_listener::range::number;
 use super::{BLOB_BYTES_MAX, Code, algorithm_of, blobs};
 use crate::exchange::{Exchange, Reply};
 use crate::store::audit::seconds;
+use crate::store::forgetting::{self, Over};
 use crate::store::sql::{self, Connection, Next, OptionalExtension as _, params};
+use crate::store::steady;
 
 /// The most uploads of one key that are under way.
 const UPLOADS_OF_KEY_MAX: i64 = 8;
 /// The most parts of an upload.
 const PARTS_MAX: i64 = 1024;
 /// How long an upload may take, in seconds.
-const UPLOAD_S: u64 = 60 * 60;
+const UPLOAD_S: i64 = 60 * 60;
+const OVER: Over<'_> =
+    Over { table: "uploads", owner: "who", condition: "began_unix_s < ?1", one: "upload" };
 
 /// `POST …/blobs/uploads/`: begins an upload, takes the blob at once, or finds that it is there.
 pub(super) fn begin(
@@ -30,8 +34,8 @@ pub(super) fn begin(
     {
         return blobs::store(connection, exchange, repository, digest, &bytes);
     }
-    let over = seconds(exchange.unix_s.saturating_sub(UPLOAD_S));
-    connection.statement("DELETE FROM uploads WHERE began_unix_s < ?1").execute([over])?;
+    let over = steady::unix_s(connection, seconds(exchange.unix_s))? - UPLOAD_S;
+    forgetting::forget(connection, &OVER, params![over], exchange.unix_s)?;
     blobs::sweep(connection, exchange)?;
     let count = "SELECT count(*) FROM uploads WHERE who = ?1";
     let count: i64 = connection.statement(count).query_row([&exchange.who], |row| row.get(0))?;

@@ -5,6 +5,7 @@
 //! - It is never ahead of the wall clock by which something is judged.
 //! - What is over is hidden at once by the wall clock, and deleted by this one.
 
+use super::never;
 use super::sql::{self, Connection, Next, params};
 
 /// The longest step of the wall clock in which the hub heard all the time, in seconds.
@@ -125,7 +126,7 @@ impl Steady {
 }
 
 impl Step {
-    /// Writes it. Records of a time that never came are over: their devices register again, those that are there.
+    /// Writes it. Where the clock is back, nothing is of a time that never came.
     ///
     /// # Errors
     /// The database fails.
@@ -136,10 +137,8 @@ impl Step {
         upsert.execute(params![STEADY, self.steady_unix_s])?;
         upsert.execute(params![WALL, self.wall_unix_s])?;
         if self.is_back {
-            let end =
-                "UPDATE devices SET heard_unix_s = ?1, expires_unix_s = ?1 WHERE heard_unix_s > ?2";
             let latest = self.wall_unix_s.saturating_add(BACK_S as i64);
-            connection.statement(end).execute([self.wall_unix_s, latest])?;
+            never::undo(connection, self.wall_unix_s, latest)?;
         }
         Ok(())
     }

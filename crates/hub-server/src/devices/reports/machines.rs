@@ -218,7 +218,8 @@ fn add(
 pub(super) fn forget(connection: &Connection, reporter: &Reporter) -> Result<(), sql::Error> {
     let delete = "DELETE FROM machine_reports WHERE device = ?1 AND (taken_unix_s < ?2 OR machine NOT IN \
          (SELECT machine FROM machine_reports WHERE device = ?1 ORDER BY taken_unix_s DESC LIMIT ?3))";
-    let row = params![reporter.device, reporter.now - UNTOLD_S, MACHINES_KEPT_MAX];
+    let steady = steady::unix_s(connection, reporter.now)?;
+    let row = params![reporter.device, steady - UNTOLD_S, MACHINES_KEPT_MAX];
     let is_changed = connection.statement(delete).execute(row)? > 0;
     if is_changed {
         let delete = "DELETE FROM metrics WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM machine_reports m \

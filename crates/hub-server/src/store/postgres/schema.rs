@@ -9,12 +9,16 @@ use crate::store::error::DatabaseError;
 use crate::store::sql::Error;
 
 /// The steps from each version to the next; a step that was released never changes.
-const STEPS: [(&str, &str); 5] = [
+const STEPS: [(&str, &str); 6] = [
     ("V1__hub", include_str!("../../../migrations/postgres/V1__hub.sql")),
     ("V2__several_hubs", include_str!("../../../migrations/postgres/V2__several_hubs.sql")),
     ("V3__alarms", include_str!("../../../migrations/postgres/V3__alarms.sql")),
     ("V4__people", include_str!("../../../migrations/postgres/V4__people.sql")),
     ("V5__clocks", include_str!("../../../migrations/postgres/V5__clocks.sql")),
+    (
+        "V6__alarms_on_the_hub",
+        include_str!("../../../migrations/postgres/V6__alarms_on_the_hub.sql"),
+    ),
 ];
 /// The lock of the process that brings the database forward: others wait for it.
 const SCHEMA_LOCK: i64 = 0x546E_4863;

@@ -47,7 +47,10 @@ fn row(alarm: &Alarm, holder: &Holder) -> Markup {
     let since = time(*raised_unix_s).replace('T', " ");
     html! { tr {
         td { (rule) ": " (condition) }
-        td { a href={ "/devices/" (encoded(device)) } { (device) } }
+        @match device.as_str() {
+            "" => { td { (alarms::on(device)) } },
+            device => { td { a href={ "/devices/" (encoded(device)) } { (device) } } },
+        }
         td.line { (detail) }
         td { (since.trim_end_matches('Z')) }
         @match acknowledged {
@@ -62,7 +65,7 @@ fn row(alarm: &Alarm, holder: &Holder) -> Markup {
 
 /// A person's name is known; of a key alone it isn't.
 fn form(id: i64, rule: &str, device: &str, holder: &Holder) -> Markup {
-    let of = format!("{rule} on {device}");
+    let of = format!("{rule} on {}", alarms::on(device));
     html! {
         form method="post" action={ "/rule-alarms/" (id) "/acknowledge" } {
             @if holder.person().is_empty() {

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::alarms;
 use crate::api::resource::{Cell, Column, Kind, Request, Resource, Rows};
 use crate::exchange::encoded;
 
@@ -108,6 +109,7 @@ fn data(cell: &Cell, kind: Kind) -> Markup {
     match kind {
         Kind::Number => html! { td.number { (shown(cell, kind)) } },
         Kind::Rollout => html! { td.number { a href={ "/rollouts/" (text) } { (text) } } },
+        Kind::Device if text.is_empty() => html! { td { (alarms::on(&text)) } },
         Kind::Device => html! { td { a href={ "/devices/" (encoded(&text)) } { (text) } } },
         Kind::Key if text.len() > KEY_LETTERS => html! { td { code title=(text) { (text) } } },
         Kind::Key => html! { td { (text) } },
