@@ -55,6 +55,7 @@ pub use crate::rollouts::{
 };
 pub use crate::running::Running;
 pub use crate::running::hearing::Traffic;
+pub use crate::sessions::answer_beside;
 pub use crate::store::audit::{Broken, Entry as AuditEntry};
 pub use crate::store::{
     Copied, Database, DatabaseError, Location, LocationError, MoveError, Server, SqlError,

@@ -140,7 +140,7 @@ impl Running {
 
     /// What came to the hub's socket since its start.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.0.hearing.lock().unwrap_or_else(PoisonError::into_inner).now
+        self.0.hearing.lock().unwrap_or_else(PoisonError::into_inner).traffic()
     }
 
     /// Since when the hub has heard without a gap, as it is at `unix_s`, when silence is to be judged: both in seconds since
@@ -297,7 +297,7 @@ mod tests {
         let running = Running::default();
         let turn = |unix_s, (received, dropped), overdue| {
             let renewals = Renewals { in_time: 10, overdue, listed: 10 + overdue };
-            running.measure(unix_s, Traffic { received, dropped, renewals });
+            running.measure(unix_s, Traffic { received, dropped, renewals, turn_ms: 0 });
             running.hear(unix_s);
             running.hears_since_unix_s(unix_s)
         };

@@ -5,6 +5,7 @@
 pub(crate) mod audit;
 mod backup;
 mod database;
+pub(crate) mod desk;
 mod engine;
 mod error;
 pub(crate) mod figures;
@@ -27,6 +28,7 @@ mod sqlite;
 pub(crate) mod steady;
 
 pub use database::Database;
+pub(crate) use database::at_a_desk;
 pub use error::DatabaseError;
 pub(crate) use error::failed;
 pub use location::Location;

@@ -9,9 +9,12 @@ mod records;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use tenure_hub::{Changes, Failure, Kept, Storage, Stored};
-use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server};
+use tenure_hub::{Changes, Failure, Kept, ServiceCall, Storage, Stored};
+use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server, answer_beside};
 use tenure_testbed::{Cluster, Shaken, wait_until};
+use tenure_wire::hub::{Answer, function};
+use tenure_wire::rollout::{Labels, Work, WorkQuery};
+use tenure_wire::{NoResult, PublicKey};
 
 use place::Place;
 use records::{NOW, in_words, put, renewal, sequences};
@@ -499,6 +502,43 @@ fn renewals_of_a_turn_are_one_round_trip_and_each_is_compared_with_what_stands_t
     // The others hear of them as of any change.
     let (_, heard) = changes(&mut other);
     assert!(heard.contains(&("device-08".to_string(), Some(4))), "{heard:?}");
+}
+
+#[test]
+fn calls_beside_the_directory_are_answered_once_what_they_wrote_is_safe() {
+    for place in [Place::on_a_server(), Place::shaken_by(Shaken::to)] {
+        let Some(place) = place else { return };
+        let mut hub = wait_until(|| Database::open(place.location()));
+        keep_devices(&place, &mut hub, &["attic"], 1);
+        wait_until(|| answer_beside(&mut hub, &place.location()));
+        let (peer, hub_key) = (records::device_machine(), PublicKey([3; 32]));
+        let mut ask = |number: u64, function: &str| {
+            let label = format!("round={number}").parse().unwrap();
+            let query = WorkQuery { labels: Some(Labels(vec![label])), seen: None };
+            let parameter = postcard::to_allocvec(&query).unwrap();
+            let call = ServiceCall {
+                peer: &peer,
+                hub: &hub_key,
+                function,
+                parameter: &parameter,
+                unix_s: NOW,
+            };
+            assert!(hub.hand_over(number, &call));
+            wait_until(|| match hub.answers().pop() {
+                Some((answered, answer)) if answered == number => Ok(answer),
+                other => Err(format!("{other:?}")),
+            })
+        };
+        assert_eq!(ask(0, "nothing"), Err(NoResult::NoSuchFunction));
+        for number in 1..10 {
+            let answer = ask(number, function::WORK).unwrap().unwrap();
+            let answer: Answer<Work> = postcard::from_bytes(&answer).unwrap();
+            if place.way().is_none() || answer.is_ok() {
+                answer.unwrap();
+                assert_eq!(place.rows("SELECT labels FROM devices"), [format!("round={number}")]);
+            }
+        }
+    }
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Greedy {
         match self {
             Self::Pushes => Some(PAGES / 8 * 7 - 14),
             Self::Invites | Self::ChangesRoles | Self::HandsIn => Some(PAGES / 16 * 15),
-            Self::Enrols => Some(PAGES / 32 * 31),
+            Self::Enrols => Some(PAGES - PAGES / 32),
             Self::SignsIn => None,
         }
     }

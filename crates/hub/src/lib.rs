@@ -29,7 +29,7 @@ mod ranks;
 mod renewing;
 mod storage;
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -51,7 +51,7 @@ pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
 pub use crate::listed::Renewals;
 pub use crate::storage::{
-    Accepted, Changes, Failure, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
+    Accepted, Answered, Changes, Failure, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
 };
 pub use tenure_rpc::Fullness;
 
@@ -71,6 +71,8 @@ const SWEEP_EVERY_S: u64 = 60 * 60;
 const SWEEP_FULL_EVERY_S: u64 = 10;
 /// How often the storage does what is due by the clock.
 const TICK_EVERY: Duration = Duration::from_secs(2);
+/// How often it looks for answers to calls that were handed over.
+const ANSWERS_EVERY: Duration = Duration::from_millis(5);
 /// How often a batch is tried whose commits other hubs are in the way of, before its callers are told to come again.
 const COMMITS_MAX: usize = 4;
 /// How often it says at most that a table was full.
@@ -132,6 +134,11 @@ pub struct Hub<S> {
     storage: S,
     /// Replies that wait for the commit of what their calls wrote.
     held: Vec<Held>,
+    /// Calls that are answered beside the hub, by their numbers, and the next number.
+    handed_over: BTreeMap<u64, IncomingCallHandle>,
+    next_number: u64,
+    /// When [`Self::poll`] was called last.
+    polled_at: Instant,
     /// Renewals that wait for the end of the turn.
     renewing: Vec<Renewing>,
     /// Whether what is registered now can't be one of them.
@@ -180,6 +187,8 @@ enum Answer {
     Now(Result<Option<Vec<u8>>, NoResult>),
     /// After the commit.
     Held(Reply),
+    /// Once the storage has it.
+    Later(u64),
     /// With the other renewals of the turn, of which this is a good one.
     Renewed(SignedRecord, DeviceRecord),
 }
@@ -243,6 +252,9 @@ impl<S: Storage> Hub<S> {
             swept_unix_s: 0,
             storage,
             held: Vec::new(),
+            handed_over: BTreeMap::new(),
+            next_number: 0,
+            polled_at: moment.now,
             renewing: Vec::new(),
             is_careful: false,
             undo: Vec::new(),
@@ -292,6 +304,8 @@ impl<S: Storage> Hub<S> {
         self.tick(moment);
         self.commit(moment);
         self.renew(moment);
+        self.reply_late(moment);
+        self.polled_at = moment.now;
         self.tell_full(moment.now);
     }
 
@@ -301,7 +315,20 @@ impl<S: Storage> Hub<S> {
         if waits {
             return Some(Instant::BOOT);
         }
-        [self.door.opens_at(), self.endpoint.poll_at()].into_iter().flatten().min()
+        let answers = (!self.handed_over.is_empty()).then_some(self.polled_at + ANSWERS_EVERY);
+        [self.door.opens_at(), self.endpoint.poll_at(), answers].into_iter().flatten().min()
+    }
+
+    /// Sends the replies to calls that were answered beside the hub.
+    fn reply_late(&mut self, moment: &Moment<'_>) {
+        if self.handed_over.is_empty() {
+            return;
+        }
+        for (number, answer) in self.storage.answers() {
+            if let Some(handle) = self.handed_over.remove(&number) {
+                self.endpoint.reply(moment.now, handle, answer);
+            }
+        }
     }
 
     /// The next datagram to send, and where to.
@@ -445,6 +472,7 @@ impl<S: Storage> Hub<S> {
         match self.serve(moment, &call) {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
+            Answer::Later(number) => _ = self.handed_over.insert(number, handle),
             Answer::Renewed(signed, record) => {
                 self.renewing.push(Renewing { handle, call, signed, record });
             }
@@ -524,6 +552,10 @@ impl<S: Storage> Hub<S> {
             function => {
                 let hub = &self.key;
                 let call = ServiceCall { peer, hub, function, parameter, unix_s };
+                if self.storage.hand_over(self.next_number, &call) {
+                    self.next_number += 1;
+                    return Answer::Later(self.next_number - 1);
+                }
                 let otherwise = Err(NoResult::Execution);
                 self.is_dirty = true;
                 match self.storage.call(&call) {

@@ -64,6 +64,9 @@ pub struct Changes {
     pub devices: Vec<(Name, Option<Kept>)>,
 }
 
+/// The answer to a call, or why there is none.
+pub type Answered = Result<Option<Vec<u8>>, NoResult>;
+
 /// A call of a function that isn't the directory's.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceCall<'a> {
@@ -209,6 +212,18 @@ pub trait Storage {
     /// That is said by a [`NoResult`].
     fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {
         Err(LATER)
+    }
+
+    /// Takes a call of a function that isn't the directory's to be answered beside the hub, if the storage does that; what
+    /// comes of it is one of [`Self::answers`] then. Returns whether it took the call.
+    fn hand_over(&mut self, number: u64, call: &ServiceCall<'_>) -> bool {
+        let _ = (number, call);
+        false
+    }
+
+    /// The answers to calls that were handed over, as far as they are there, by the calls' numbers. What they wrote is safe.
+    fn answers(&mut self) -> Vec<(u64, Answered)> {
+        Vec::new()
     }
 
     /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.

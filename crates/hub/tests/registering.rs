@@ -11,8 +11,8 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Renewal, Storage,
-    StorageError, Stored,
+    Accepted, Answered, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Renewal,
+    ServiceCall, Storage, StorageError, Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{
@@ -55,6 +55,10 @@ struct Faulty {
     conflicts: usize,
     /// Whether it takes renewals at once, which it took so far, and how many records were put.
     renews: bool,
+    /// Whether calls are answered beside the hub; those that wait, and what comes of them.
+    hands_over: bool,
+    waiting: Vec<u64>,
+    answers: Vec<(u64, Answered)>,
     renewed: Vec<Vec<Name>>,
     puts: usize,
 }
@@ -82,6 +86,15 @@ impl Storage for Faulty {
 
     fn renews(&self) -> bool {
         self.renews
+    }
+
+    fn hand_over(&mut self, number: u64, _: &ServiceCall<'_>) -> bool {
+        self.waiting.extend(self.hands_over.then_some(number));
+        self.hands_over
+    }
+
+    fn answers(&mut self) -> Vec<(u64, Answered)> {
+        std::mem::take(&mut self.answers)
     }
 
     fn renew(&mut self, renewals: &[Renewal], _: u64) -> Result<Vec<bool>, StorageError> {
@@ -181,6 +194,9 @@ impl World {
             deleted: Vec::new(),
             conflicts: 0,
             renews: false,
+            hands_over: false,
+            waiting: Vec::new(),
+            answers: Vec::new(),
             renewed: Vec::new(),
             puts: 0,
         };
@@ -457,6 +473,32 @@ fn device_whose_record_is_refused_by_the_clock_counts_as_late_and_not_as_gone() 
     world.unix_s += 100;
     assert_eq!(world.register_itself(&mut stranger).refusal, Some(Refusal::Expired));
     assert_eq!(seen(&mut world), (0, 0), "a stranger says nothing for others");
+}
+
+#[test]
+fn call_that_is_answered_beside_the_hub_keeps_nobody_waiting_and_is_replied_to_once_it_is() {
+    let mut world = World::new(4);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    world.hub.storage().hands_over = true;
+    world.begin(&mut attic, "something", Vec::new());
+    world.exchange(&mut attic);
+    assert_eq!(world.hub.storage().waiting, [0]);
+    let commits = world.hub.storage().commits;
+    assert_eq!(world.register_itself(&mut cellar).refusal, None, "others are served meanwhile");
+    assert_eq!(world.hub.storage().commits - commits, 1, "of the record");
+    let soon = world.now + Duration::from_millis(5);
+    assert!(world.hub.poll_at().is_some_and(|at| at <= soon), "it looks again");
+    world.hub.storage().answers = vec![(7, Ok(None)), (0, Ok(Some(vec![5])))];
+    let unix_time = UnixTime { seconds: world.unix_s };
+    let mut moment = Moment { now: world.now, unix_time, entropy: &mut world.entropy };
+    world.hub.poll(&mut moment);
+    world.exchange(&mut attic);
+    let done = std::iter::from_fn(|| attic.endpoint.event()).find_map(|event| match event {
+        Event::CallDone { result, .. } => Some(result),
+        _ => None,
+    });
+    assert_eq!(done, Some(Ok(Some(vec![5]))));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
 use tenure_hub_server::{
     Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces, Traffic,
+    answer_beside,
 };
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::printable::counted;
@@ -253,6 +254,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     if let Some(rules) = rules {
         watch(rules, arguments, &running)?;
     }
+    answer_beside(hub.storage(), &location(arguments)?)?;
     announce(&hub, &link, pages.as_ref(), output);
     if is_new {
         announce_key(output);
@@ -260,6 +262,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let mut datagram = vec![0; 65_536];
     let mut ears = Ears::default();
     while !stop.is_requested() {
+        let began = clock.now();
         hub.storage().check_place()?;
         let mut is_drained = false;
         for _ in 0..DATAGRAMS_PER_TURN {
@@ -291,6 +294,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         while let Some(notice) = hub.notice() {
             show(&notice, output);
         }
+        ears.turn = ears.turn.max(clock.now().since(began));
         let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
         link.wait(until.min(NAP))?;
     }
@@ -306,6 +310,8 @@ struct Ears {
     /// The system's count of those that were dropped, which begins anew at 2³².
     counted: u32,
     measured_at: Option<Instant>,
+    /// The longest turn since then.
+    turn: std::time::Duration,
 }
 
 impl Ears {
@@ -327,7 +333,8 @@ impl Ears {
         }
         let unix_s = moment.unix_time.seconds;
         let (received, dropped, renewals) = (self.received, self.dropped, hub.renewals(unix_s));
-        running.measure(unix_s, Traffic { received, dropped, renewals });
+        let turn_ms = u64::try_from(std::mem::take(&mut self.turn).as_millis()).unwrap_or(u64::MAX);
+        running.measure(unix_s, Traffic { received, dropped, renewals, turn_ms });
     }
 }
 

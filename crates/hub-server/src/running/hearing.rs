@@ -23,6 +23,8 @@ pub struct Traffic {
     pub dropped: u64,
     /// The devices that were heard in time, and those that weren't.
     pub renewals: Renewals,
+    /// The longest turn since that was said last, in milliseconds: so long a datagram may have waited.
+    pub turn_ms: u64,
 }
 
 /// Why a hub that takes its turns doesn't hear its devices.
@@ -37,24 +39,32 @@ pub(crate) enum Overload {
 /// The traffic now, and as it was when the two last spans began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hearing {
-    pub(super) now: Traffic,
+    now: Traffic,
     began: [(u64, Traffic); 2],
+    /// The longest turns of the two spans.
+    turns_ms: [u64; 2],
 }
 
 impl Hearing {
     /// Takes note of the traffic until `unix_s`.
     pub(super) fn note(&mut self, unix_s: u64, traffic: Traffic) {
-        let [before, last] = self.began;
+        let [_, last] = self.began;
         let is_first = last.0 == 0;
         // A span that the clock jumped over or back in is as good as over.
         if is_first {
             self.began = [(unix_s, traffic); 2];
         } else if unix_s.abs_diff(last.0) >= SPAN_S {
             self.began = [last, (unix_s, traffic)];
-        } else {
-            self.began = [before, last];
+            self.turns_ms = [self.turns_ms[1], 0];
         }
+        self.turns_ms[1] = self.turns_ms[1].max(traffic.turn_ms);
         self.now = traffic;
+    }
+
+    /// The traffic until now, with the longest turn of the two spans.
+    pub(super) fn traffic(&self) -> Traffic {
+        let [before, last] = self.turns_ms;
+        Traffic { turn_ms: before.max(last), ..self.now }
     }
 
     /// Why the hub hears too few of its devices, if it does.
@@ -97,7 +107,8 @@ mod tests {
     use super::*;
 
     fn traffic(received: u64, dropped: u64, [in_time, overdue, listed]: [usize; 3]) -> Traffic {
-        Traffic { received, dropped, renewals: Renewals { in_time, overdue, listed } }
+        let renewals = Renewals { in_time, overdue, listed };
+        Traffic { received, dropped, renewals, turn_ms: 0 }
     }
 
     /// What is noted at each of those moments, and why the hub doesn't hear then.
@@ -134,6 +145,17 @@ mod tests {
             (120, traffic(220, 90, all)),
         ]);
         assert_eq!(seen, [None, drops(90, 100), drops(90, 200), drops(90, 300), None]);
+    }
+
+    #[test]
+    fn longest_turn_is_that_of_the_last_spans() {
+        let mut hearing = Hearing::default();
+        let turns = [(100, 7), (105, 30), (110, 5), (115, 9), (120, 4), (130, 1)];
+        let longest = turns.map(|(unix_s, turn_ms)| {
+            hearing.note(unix_s, Traffic { turn_ms, ..Traffic::default() });
+            hearing.traffic().turn_ms
+        });
+        assert_eq!(longest, [7, 30, 30, 30, 9, 4]);
     }
 
     #[test]

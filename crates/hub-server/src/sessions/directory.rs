@@ -1,15 +1,19 @@
 //! The database as the directory's storage.
 
 use tenure_crypto::machine_id;
-use tenure_hub::{Accepted, Changes, Kept, Renewal, ServiceCall, Storage, StorageError, Stored};
+use tenure_hub::{
+    Accepted, Answered, Changes, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
+};
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, Found};
 use tenure_wire::printable::counted;
 
+use super::renewals;
 use crate::devices::{past, reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
+use crate::store::desk::Desk as _;
 use crate::store::shared::{CLOCK, Heard};
 use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Next, OptionalExtension as _, params};
@@ -52,7 +56,8 @@ impl Storage for Database {
     }
 
     fn renew(&mut self, renewals: &[Renewal], unix_s: u64) -> Result<Vec<bool>, StorageError> {
-        let kept = self.renew_at_once(renewals, unix_s);
+        let now = seconds(unix_s);
+        let kept = renewals::renew(&self.connection, renewals, now, self.steady.unix_s(now));
         let kept = kept.map_err(|error| failed(error.of_commit()));
         self.note_renewals(kept.as_ref().err());
         kept
@@ -76,6 +81,16 @@ impl Storage for Database {
 
     fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         self.serve(call)
+    }
+
+    fn hand_over(&mut self, number: u64, call: &ServiceCall<'_>) -> bool {
+        let Some(desk) = &mut self.desk else { return false };
+        desk.take(number, call, self.pages.as_deref());
+        true
+    }
+
+    fn answers(&mut self) -> Vec<(u64, Answered)> {
+        self.desk.as_mut().map(|desk| desk.answers()).unwrap_or_default()
     }
 
     fn unkept(&self) -> Result<Option<Vec<u8>>, NoResult> {

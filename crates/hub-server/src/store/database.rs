@@ -7,6 +7,7 @@ use tenure_hub::{Failure, StorageError};
 use tenure_wire::VerifyingKey;
 
 use super::audit;
+use super::desk::Desk;
 use super::engine::Begin;
 use super::error::{DatabaseError, failed};
 use super::location::{Location, Place};
@@ -44,6 +45,8 @@ pub struct Database {
     pub(crate) pages: Option<String>,
     /// The most pages that this connection writes, if there is a limit.
     pages_max: Option<u32>,
+    /// Whoever answers calls in sessions beside the directory, at a server.
+    pub(crate) desk: Option<Box<dyn Desk>>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
@@ -65,6 +68,8 @@ pub struct Database {
     tended_at: Option<Instant>,
     /// The state that is shared with the pages.
     running: Running,
+    /// Whether transactions wait for their turn.
+    takes_turns: bool,
     /// The turn in which the transaction writes that is under way.
     turn: Option<Turn>,
     /// Held while the hub runs, so that no second one takes up the same folder.
@@ -159,6 +164,7 @@ impl Database {
             failed: None,
             pages: None,
             pages_max: None,
+            desk: None,
             served: Served::default(),
             ticked: 0,
             steady: Steady::default(),
@@ -170,6 +176,7 @@ impl Database {
             made_room_at: None,
             tended_at: None,
             running: Running::default(),
+            takes_turns: true,
             turn: None,
             lock: None,
         }
@@ -416,7 +423,7 @@ impl Database {
         if !self.connection.is_in_transaction() && self.failed.is_none() {
             // Where transactions find out by themselves that they are in each other's way, turns only spare them that.
             let patience = if self.is_shared() { TURN_AT_A_SERVER } else { TURN_TIMEOUT };
-            self.turn = self.running.directory_writes(patience);
+            self.turn = self.takes_turns.then(|| self.running.directory_writes(patience)).flatten();
             self.connection.begin(Begin::ToWrite)?;
         }
         Ok(())
@@ -426,6 +433,25 @@ impl Database {
     fn end_turn(&mut self) {
         self.turn = None;
     }
+}
+
+/// Another connection to the database, at a server, of the hub that runs: one that writes as its directory does, on another thread.
+/// `None` for a file, which has one writer.
+///
+/// # Errors
+/// The database refuses.
+pub(crate) fn at_a_desk(
+    directory: &Database,
+    location: &Location,
+) -> Result<Option<Database>, DatabaseError> {
+    let Place::Server(server) = location.place() else { return Ok(None) };
+    // The directory hears of what is done there as of another process's.
+    let name = format!("{}-calls", directory.process.name());
+    let mut database = Database::on(Connection::on(Postgres::of_the_hub(server, &name)?));
+    database.running = directory.running.clone();
+    database.takes_turns = false;
+    database.follow_limit()?;
+    Ok(Some(database))
 }
 
 impl Drop for Database {

@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
 use prometheus::core::Collector;
-use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder};
+use prometheus::{
+    Gauge, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder,
+};
 use tenure_hub::Fullness;
 
 use crate::running::hearing::Traffic;
@@ -99,7 +101,7 @@ fn text(hub: &HubState, fleet: &[i64], tables: &[Fullness]) -> Result<String, pr
 }
 
 /// What came to the hub's socket, and how many devices it heard in time.
-fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 2], prometheus::Error> {
+fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 3], prometheus::Error> {
     let datagrams = Opts::new(
         "tenure_hub_datagrams_total",
         "Datagrams that came to the hub since its start: received, or dropped as its socket had no room.",
@@ -114,7 +116,12 @@ fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 2], prometheus::
     let due = IntGaugeVec::new(due, &["what"])?;
     due.with_label_values(&["in time"]).set(traffic.renewals.in_time as i64);
     due.with_label_values(&["overdue"]).set(traffic.renewals.overdue as i64);
-    Ok([Box::new(datagrams), Box::new(due)])
+    let turn = Gauge::new(
+        "tenure_hub_turn_seconds",
+        "The longest turn of the hub within the last 10 to 20 seconds: so long a datagram may have waited.",
+    )?;
+    turn.set(traffic.turn_ms as f64 / 1_000.0);
+    Ok([Box::new(datagrams), Box::new(due), Box::new(turn)])
 }
 
 /// How full the hub's own tables are, which all of its devices share.

@@ -33,6 +33,12 @@ fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
     (Kept { record: signed, seen_at: Address::Udp(socket_at(3)) }, record)
 }
 
+/// The key of the machine of each of these devices.
+#[allow(dead_code, reason = "one of the suites uses it")]
+pub(crate) fn device_machine() -> PublicKey {
+    Seed::from_bytes(&[9; 32]).device_secret().public_key()
+}
+
 /// Writes one; whether it is taken.
 pub(crate) fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
     let (kept, record) = record(name, sequence);
