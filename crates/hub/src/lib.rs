@@ -29,6 +29,7 @@ mod ranks;
 mod renewing;
 mod storage;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -190,7 +191,7 @@ enum Answer {
     /// Once the storage has it.
     Later(u64),
     /// With the other renewals of the turn, of which this is a good one.
-    Renewed(SignedRecord, DeviceRecord),
+    Renewed(Box<(SignedRecord, DeviceRecord)>),
 }
 
 /// A good record.
@@ -198,7 +199,7 @@ enum Taken {
     /// It is listed; and what there is to say of it.
     Listed(Option<Notice>),
     /// It is a renewal, which is stored with others.
-    Renewed(SignedRecord, DeviceRecord),
+    Renewed(Box<(SignedRecord, DeviceRecord)>),
 }
 
 /// Why a record isn't listed.
@@ -473,7 +474,8 @@ impl<S: Storage> Hub<S> {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
             Answer::Later(number) => _ = self.handed_over.insert(number, handle),
-            Answer::Renewed(signed, record) => {
+            Answer::Renewed(renewed) => {
+                let (signed, record) = *renewed;
                 self.renewing.push(Renewing { handle, call, signed, record });
             }
         }
@@ -576,7 +578,7 @@ impl<S: Storage> Hub<S> {
         let unix_s = moment.unix_time.seconds;
         let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s })));
         match self.register(moment, peer, from.clone(), parameter) {
-            Ok(Taken::Renewed(signed, record)) => Answer::Renewed(signed, record),
+            Ok(Taken::Renewed(renewed)) => Answer::Renewed(renewed),
             Ok(Taken::Listed(notice)) => {
                 let otherwise = reply(Some(Refusal::Full));
                 Answer::Held(Reply { result: reply(None), otherwise, notice })
@@ -630,7 +632,7 @@ impl<S: Storage> Hub<S> {
             if !self.pace.admit(moment.now, &device) {
                 return Err(Refusal::TooOften.into());
             }
-            return Ok(Taken::Renewed(signed, record));
+            return Ok(Taken::Renewed(Box::new((signed, record))));
         }
         self.refresh(&device)?;
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {

@@ -13,7 +13,6 @@ use super::renewals;
 use crate::devices::{past, reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
-use crate::store::desk::Desk as _;
 use crate::store::shared::{CLOCK, Heard};
 use crate::store::space::{self, Keeps};
 use crate::store::sql::{self, Next, OptionalExtension as _, params};
