@@ -16,7 +16,7 @@ use super::migrations::check;
 use super::opening;
 use super::postgres::Postgres;
 use super::served::Served;
-use super::shared::{self, Heard, Process};
+use super::shared::{self, Ahead, Heard, Process};
 use super::sql::{self, Connection};
 use super::sqlite::{self, OpenFile, Sqlite};
 use super::steady::Steady;
@@ -232,18 +232,18 @@ impl Database {
     pub(crate) fn hear(&mut self) -> Result<Heard, StorageError> {
         let heard = self.process.hear(&self.connection).map_err(failed);
         self.is_away = heard.as_ref().is_err_and(StorageError::is_away);
-        heard.inspect(|heard| self.correct_clock(heard.clock_ahead_ms))
+        heard.inspect(|heard| self.correct_clock(heard.clock_ahead))
     }
 
     /// Sets the clock of this process by the database's.
     fn set_clock(&self) -> Result<(), sql::Error> {
-        self.correct_clock(shared::clock_ahead_ms(&self.connection)?);
+        self.correct_clock(shared::clock_ahead(&self.connection)?);
         Ok(())
     }
 
-    fn correct_clock(&self, ahead_ms: i64) {
+    fn correct_clock(&self, ahead: Ahead) {
         let corrected_ms = self.running.clock_correction_ms();
-        self.running.correct_clock(shared::correction_ms(corrected_ms, ahead_ms));
+        self.running.correct_clock(shared::correction_ms(corrected_ms, ahead));
     }
 
     /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it. It runs again

@@ -21,7 +21,7 @@ const FOLLOWED: Duration = Duration::from_secs(60);
 const GONE_KEPT_S: i64 = 600;
 /// How often it is looked for that which needn't be kept any more.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60 * 60);
-/// The least difference between two clocks that is corrected, in milliseconds: what a slow answer may come to isn't.
+/// The least difference between two clocks that is corrected, in milliseconds, beyond what a slow answer comes to.
 const CLOCKS_DIFFER_MS: i64 = 2_000;
 
 /// The oldest transaction that is under way, and the server's clock in milliseconds since 1970 UTC.
@@ -63,8 +63,15 @@ pub(crate) struct Heard {
     /// Whether these are all devices that there are.
     pub(crate) are_all: bool,
     pub(crate) devices: Rows,
-    /// How far the database's clock is ahead of this computer's, in milliseconds.
-    pub(super) clock_ahead_ms: i64,
+    /// How far the database's clock is ahead of this computer's.
+    pub(super) clock_ahead: Ahead,
+}
+
+/// How far a server's clock is ahead of this computer's, and by how much that may be wrong: both in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    by_ms: i64,
+    error_ms: i64,
 }
 
 impl Process {
@@ -100,11 +107,11 @@ impl Process {
             if are_all { ALL_DEVICES } else { CHANGED_DEVICES }
         );
         let before_ms = here_ms();
-        let (mut oldest, mut clock_ahead_ms, mut devices) = (None, 0, Vec::new());
+        let (mut oldest, mut clock_ahead, mut devices) = (None, Ahead::default(), Vec::new());
         let query = connection.statement(&query);
         let mut see = |row: &sql::Row<'_>| {
             if oldest.is_none() {
-                clock_ahead_ms = ahead_ms(before_ms, row.get(1)?);
+                clock_ahead = ahead(before_ms, row.get(1)?, here_ms());
                 oldest = Some(row.get(0)?);
             }
             // Without a device the row is there for the clock alone.
@@ -119,7 +126,7 @@ impl Process {
         }
         let oldest = oldest.ok_or(sql::Error::NoRow)?;
         self.followed = Some(Followed { oldest, at, connection: number });
-        Ok(Heard { are_all, devices, clock_ahead_ms })
+        Ok(Heard { are_all, devices, clock_ahead })
     }
 
     /// Whether it is time to look for what needn't be kept any more.
@@ -188,32 +195,35 @@ impl Process {
     }
 }
 
-/// How far the database's clock is ahead of this computer's, in milliseconds; nothing for one that is on this computer.
+/// How far the database's clock is ahead of this computer's; nothing for one that is on this computer.
 ///
 /// # Errors
 /// The database fails.
-pub(super) fn clock_ahead_ms(connection: &Connection) -> Result<i64, sql::Error> {
+pub(super) fn clock_ahead(connection: &Connection) -> Result<Ahead, sql::Error> {
     if !connection.is_shared() {
-        return Ok(0);
+        return Ok(Ahead::default());
     }
     let before_ms = here_ms();
     let query = connection.statement(OLDEST_AND_NOW);
-    query.query_row([], |row| Ok(ahead_ms(before_ms, row.get(1)?)))
+    query.query_row([], |row| Ok(ahead(before_ms, row.get(1)?, here_ms())))
 }
 
 fn here_ms() -> i64 {
     UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64)
 }
 
-/// How far a server's clock is ahead that showed `there_ms` somewhere between `before_ms` here and now.
-fn ahead_ms(before_ms: i64, there_ms: i64) -> i64 {
-    there_ms - before_ms - (here_ms() - before_ms) / 2
+/// How far a server's clock is ahead that showed `there_ms` somewhere between `before_ms` and `after_ms` here. A process that
+/// stood still meanwhile knows little of it.
+fn ahead(before_ms: i64, there_ms: i64, after_ms: i64) -> Ahead {
+    let error_ms = (after_ms - before_ms) / 2;
+    Ahead { by_ms: there_ms - before_ms - error_ms, error_ms: error_ms.max(0) }
 }
 
 /// The correction of this computer's clock, in milliseconds, after one of `corrected_ms`: another one only if they differ
-/// by more than a slow answer may come to, so that the time goes on evenly.
-pub(crate) fn correction_ms(corrected_ms: i64, ahead_ms: i64) -> i64 {
-    if (ahead_ms - corrected_ms).abs() < CLOCKS_DIFFER_MS { corrected_ms } else { ahead_ms }
+/// by more than a slow answer comes to, so that the time goes on evenly.
+pub(crate) fn correction_ms(corrected_ms: i64, ahead: Ahead) -> i64 {
+    let Ahead { by_ms, error_ms } = ahead;
+    if (by_ms - corrected_ms).abs() < CLOCKS_DIFFER_MS + error_ms { corrected_ms } else { by_ms }
 }
 
 #[cfg(test)]
@@ -222,10 +232,20 @@ mod tests {
 
     #[test]
     fn clock_is_corrected_by_what_no_slow_answer_explains_and_stays_so() {
-        assert_eq!(correction_ms(0, 1_500), 0);
-        assert_eq!(correction_ms(0, -300_000), -300_000);
-        assert_eq!(correction_ms(-300_000, -299_000), -300_000);
-        assert_eq!(correction_ms(-300_000, 10), 10);
+        let at_once = |by_ms| Ahead { by_ms, error_ms: 0 };
+        assert_eq!(correction_ms(0, at_once(1_500)), 0);
+        assert_eq!(correction_ms(0, at_once(-300_000)), -300_000);
+        assert_eq!(correction_ms(-300_000, at_once(-299_000)), -300_000);
+        assert_eq!(correction_ms(-300_000, at_once(10)), 10);
+    }
+
+    #[test]
+    fn process_that_stood_still_while_it_asked_for_the_time_keeps_its_own() {
+        let asked = |there_ms| ahead(1_000_000, there_ms, 1_080_000);
+        assert_eq!(correction_ms(0, asked(1_000_001)), 0, "it was answered before");
+        assert_eq!(correction_ms(0, asked(1_079_999)), 0, "it was answered afterwards");
+        let year_ms = 365 * 24 * 60 * 60 * 1_000;
+        assert_eq!(correction_ms(0, asked(1_000_000 + year_ms)), year_ms - 40_000);
     }
 
     #[test]
