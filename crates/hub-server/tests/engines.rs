@@ -359,6 +359,19 @@ fn what_is_due_is_done_by_one_hub_and_once_and_by_another_when_that_one_is_gone_
     assert_eq!((number(), ended()), (vec!["4".into()], vec!["3".into()]));
 }
 
+/// Whoever took it may be gone since.
+#[test]
+fn lease_of_a_time_that_never_came_is_nobodys() {
+    let Some(place) = Place::on_a_server() else { return };
+    let [mut first, mut second] = [(); 2].map(|()| Database::open(place.location()).unwrap());
+    begin_rollout(&place);
+    assert_eq!(tick(&mut first, NOW - 1), (true, true));
+    assert_eq!(tick(&mut second, NOW), (false, true));
+    place.write_by_hand("UPDATE leases SET ends_at = ends_at + interval '400 days'");
+    assert_eq!(tick(&mut second, NOW), (true, true));
+    assert_eq!(place.rows("SELECT state FROM rollouts"), ["ended"]);
+}
+
 #[test]
 fn step_that_two_hubs_take_at_once_counts_once() {
     let Some(place) = Place::on_a_server() else { return };

@@ -15,6 +15,9 @@ use super::sql::{self, Connection, Next, OptionalExtension as _, params};
 pub(crate) const CLOCK: &str = "clock";
 /// The lease for alarms: looking at the rules, and telling of what was raised.
 pub(crate) const ALARMS: &str = "alarms";
+/// Whether a lease `l` is over: also where the server's clock was ahead as it was taken.
+const IS_OVER: &str =
+    "l.ends_at <= clock_timestamp() OR l.ends_at > clock_timestamp() + interval '20 seconds'";
 /// How long a process may be without the others' changes before it reads all devices instead.
 const FOLLOWED: Duration = Duration::from_secs(60);
 /// How long it is kept that a device is gone: longer than anybody follows the changes without reading all, in seconds.
@@ -165,8 +168,8 @@ impl Process {
         name: &str,
     ) -> Result<bool, sql::Error> {
         let others =
-            "SELECT 1 FROM leases WHERE name = ?1 AND holder <> ?2 AND ends_at > clock_timestamp()";
-        Ok(!connection.statement(others).exists(params![name, self.name])?)
+            format!("SELECT 1 FROM leases l WHERE name = ?1 AND holder <> ?2 AND NOT ({IS_OVER})");
+        Ok(!connection.statement(&others).exists(params![name, self.name])?)
     }
 
     /// Takes or renews the lease called `name` in the transaction that is under way, for ten seconds; `false` if
@@ -179,12 +182,14 @@ impl Process {
         connection: &Connection,
         name: &str,
     ) -> Result<bool, sql::Error> {
-        let take = "INSERT INTO leases AS l (name, holder, number, ends_at) \
+        let take = format!(
+            "INSERT INTO leases AS l (name, holder, number, ends_at) \
              VALUES (?1, ?2, 1, clock_timestamp() + interval '10 seconds') \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at, \
              number = l.number + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END \
-             WHERE l.holder = excluded.holder OR l.ends_at <= clock_timestamp() RETURNING number";
-        let take = connection.statement(take);
+             WHERE l.holder = excluded.holder OR {IS_OVER} RETURNING number"
+        );
+        let take = connection.statement(&take);
         let number = take.query_row(params![name, self.name], |row| row.get(0)).optional()?;
         let Some(number) = number else { return Ok(false) };
         if self.lease != number {
