@@ -234,6 +234,26 @@ fn what_was_noted_at_a_time_that_never_came_counts_as_noted_when_the_clock_is_ba
     assert_eq!(world.place.rows(good), ["2"]);
 }
 
+/// A disk that was full as the clock went back leaves no such time, either.
+#[test]
+fn clock_that_is_back_is_noted_again_where_the_commit_of_that_failed() {
+    let mut world = with_history();
+    let ahead = now() + 400 * DAY_S;
+    world.database.tick(ahead).unwrap();
+    world.commit();
+    world.write_by_hand(&format!("UPDATE faults SET happened_unix_s = {ahead}"));
+    let path = PathBuf::from(world.place.address());
+    let aside = path.with_extension("aside");
+    world.database.tick(now()).unwrap();
+    fs::rename(&path, &aside).unwrap();
+    assert!(world.database.commit().is_err());
+    fs::rename(&aside, &path).unwrap();
+    world.database.tick(now()).unwrap();
+    world.commit();
+    let beyond = "SELECT count(*) FROM faults WHERE happened_unix_s > unixepoch() + 60";
+    assert_eq!(world.place.rows(beyond), ["0"]);
+}
+
 #[test]
 fn whatever_is_forgotten_by_time_is_counted_in_the_audit_log() {
     let mut world = with_history();

@@ -155,13 +155,10 @@ impl Storage for Database {
             if let Some(step) = &step {
                 past::note(connection, step, unix_s)?;
             }
+            database.step = step;
             database.ticked = open.last().map_or(0, |(_, id)| *id);
             rollouts::tick(&database.connection, &open, unix_s, hears_since)
         })?;
-        if let Some(step) = &step {
-            // Where the commit fails after all, what was heard until now counts as silence.
-            self.steady.keep(step);
-        }
         Ok(true)
     }
 

@@ -19,7 +19,7 @@ use super::served::Served;
 use super::shared::{self, Ahead, Heard, Process};
 use super::sql::{self, Connection};
 use super::sqlite::{self, OpenFile, Sqlite};
-use super::steady::Steady;
+use super::steady::{Steady, Step};
 use crate::owners::Owners;
 use crate::running::{Running, Turn};
 
@@ -53,6 +53,8 @@ pub struct Database {
     pub(crate) ticked: i64,
     /// The clock by which is forgotten.
     pub(crate) steady: Steady,
+    /// Its step that the transaction which is under way writes; it comes again if that isn't kept.
+    pub(crate) step: Option<Step>,
     /// This process, which may run the hub beside others.
     pub(crate) process: Process,
     /// Whether the database was away when the directory needed it last.
@@ -168,6 +170,7 @@ impl Database {
             served: Served::default(),
             ticked: 0,
             steady: Steady::default(),
+            step: None,
             process: Process::new(),
             is_away: false,
             has_record: false,
@@ -364,7 +367,11 @@ impl Database {
     /// The database fails, or a write of it did; nothing of it counts then.
     pub(crate) fn commit_written(&mut self) -> Result<(), StorageError> {
         let has_record = mem::take(&mut self.has_record);
+        let step = self.step.take();
         let committed = self.commit_once();
+        if let (Some(step), Ok(())) = (step, &committed) {
+            self.steady.keep(&step);
+        }
         if has_record {
             self.loses_records = committed.is_err();
         }
