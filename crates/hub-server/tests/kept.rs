@@ -211,6 +211,11 @@ fn what_was_noted_at_a_time_that_never_came_counts_as_noted_when_the_clock_is_ba
     for noted in [
         format!("UPDATE faults SET happened_unix_s = {ahead}"),
         format!("INSERT INTO uploads VALUES ('1', 'somebody', 'a', {ahead})"),
+        format!(
+            "INSERT INTO machine_reports VALUES ('attic', 'thermostat', 1, {}, 'p', '1', 'running', 'good', \
+             0, 0, 0, 0, 0, 0, 0, {ahead}, 0, 0, 0)",
+            now()
+        ),
         format!("INSERT INTO webhooks VALUES (1, 'ops', 'm', 'o', '{{}}', 1, {ahead} + 300)"),
         format!("INSERT INTO webhooks VALUES (2, 'ops', 'm', 'o', '{{}}', 1, {} + 80000)", now()),
     ] {
@@ -222,6 +227,7 @@ fn what_was_noted_at_a_time_that_never_came_counts_as_noted_when_the_clock_is_ba
         ("passes", "made_unix_s"),
         ("passes", "expires_unix_s - 90 * 86400"),
         ("faults", "happened_unix_s"),
+        ("machine_reports", "package_unix_s"),
         ("uploads", "began_unix_s"),
     ] {
         let beyond = format!("SELECT count(*) FROM {table} WHERE {moment} > unixepoch() + 60");

@@ -7,7 +7,7 @@ use super::sql::{self, Connection};
 const ENDS: [[&str; 3]; 2] =
     [["passes", "expires_unix_s", "made_unix_s"], ["rollouts", "ends_unix_s", "began_unix_s"]];
 /// The moments at which something happened or is to happen soon, and by which something is judged.
-const MOMENTS: [[&str; 2]; 19] = [
+const MOMENTS: [[&str; 2]; 20] = [
     ["passes", "made_unix_s"],
     ["passes", "seen_unix_s"],
     ["people", "invited_unix_s"],
@@ -20,6 +20,7 @@ const MOMENTS: [[&str; 2]; 19] = [
     ["rollout_devices", "check_unix_s"],
     ["reports", "taken_unix_s"],
     ["machine_reports", "taken_unix_s"],
+    ["machine_reports", "package_unix_s"],
     ["faults", "happened_unix_s"],
     ["uploads", "began_unix_s"],
     ["blobs", "taken_unix_s"],
