@@ -544,8 +544,11 @@ fn calls_beside_the_directory_are_answered_once_what_they_wrote_is_safe() {
         };
         assert_eq!(ask(0, "nothing"), Err(NoResult::NoSuchFunction));
         for number in 1..10 {
-            let answer = ask(number, function::WORK).unwrap().unwrap();
-            let answer: Answer<Work> = postcard::from_bytes(&answer).unwrap();
+            let answer = ask(number, function::WORK);
+            if place.way().is_some() && answer == Err(NoResult::OutcomeUnknown) {
+                continue;
+            }
+            let answer: Answer<Work> = postcard::from_bytes(&answer.unwrap().unwrap()).unwrap();
             if place.way().is_none() || answer.is_ok() {
                 answer.unwrap();
                 assert_eq!(place.rows("SELECT labels FROM devices"), [format!("round={number}")]);

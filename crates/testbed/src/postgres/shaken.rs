@@ -84,7 +84,7 @@ struct Way {
     loses_commits: bool,
     /// Whether nothing happens on it.
     is_quiet: bool,
-    /// The requests that were answered on it.
+    /// The requests that the server was asked to answer.
     requests: AtomicU64,
     is_over: AtomicBool,
     met: [AtomicU64; Trouble::ALL.len()],
@@ -165,7 +165,7 @@ impl Shaken {
         Trouble::ALL.map(|trouble| self.way.met[trouble as usize].load(Ordering::Relaxed))
     }
 
-    /// How many requests were answered so far.
+    /// How many requests the server was asked to answer so far.
     pub fn requests(&self) -> u64 {
         self.way.requests.load(Ordering::Relaxed)
     }
@@ -242,8 +242,9 @@ fn serve(client: UnixStream, way: &Way, number: u64) -> io::Result<()> {
                 if request.is_end {
                     return Ok(());
                 }
-                relay(&mut server, Some(&mut client))?;
+                // Before the answer, after which somebody may look.
                 way.requests.fetch_add(1, Ordering::Relaxed);
+                relay(&mut server, Some(&mut client))?;
             }
             Some(Trouble::LostBefore) => return Ok(()),
             Some(Trouble::LostAfter) => {
