@@ -60,10 +60,12 @@ fn take_one(
     let Ok(number) = i64::try_from(receipt.number) else {
         return Ok(Err(HubRefusal::Malformed));
     };
-    let recent = "SELECT count(*) FROM receipts WHERE device_key = ?1 AND taken_unix_s > ?2";
-    let day_ago = seconds(unix_s.saturating_sub(DAY_S));
-    let recent: i64 =
-        connection.statement(recent).query_row(params![device_key, day_ago], |row| row.get(0))?;
+    // Those of a clock that was ahead aren't of this day.
+    let recent = "SELECT count(*) FROM receipts WHERE device_key = ?1 AND taken_unix_s > ?2 AND taken_unix_s < ?3";
+    let [day_ago, soon] = [unix_s.saturating_sub(DAY_S), unix_s.saturating_add(DAY_S)].map(seconds);
+    let recent: i64 = connection
+        .statement(recent)
+        .query_row(params![device_key, day_ago, soon], |row| row.get(0))?;
     if recent >= PER_DEVICE_AND_DAY {
         return Ok(Err(HubRefusal::TooMany));
     }
