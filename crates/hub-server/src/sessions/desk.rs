@@ -15,8 +15,9 @@ use crate::store::desk::Desk;
 use crate::store::sql;
 use crate::store::{Database, DatabaseError, Location, at_a_desk};
 
-/// The most calls that wait.
-const WAITING_MAX: usize = 4_096;
+/// The most calls that wait. With those that are answered they are fewer than a hub's sessions run at once (256): records come
+/// by the same sessions, and always have room there.
+const WAITING_MAX: usize = 128;
 /// The most calls that share one commit.
 const AT_ONCE: usize = 64;
 /// How often a batch is tried that other transactions are in the way of.
