@@ -302,9 +302,12 @@ impl<S: Storage> Hub<S> {
             self.endpoint.receive(moment.now, moment.entropy, from, &datagram);
         }
         self.attend_to_sessions(moment);
-        self.tick(moment);
+        // Whoever was heard in this turn isn't silent by the clock, which has a batch of its own: another hub that does the
+        // same may be in the way of it, and of nothing else then.
         self.commit(moment);
         self.renew(moment);
+        self.tick(moment);
+        self.commit(moment);
         self.reply_late(moment);
         self.polled_at = moment.now;
         self.tell_full(moment.now);
@@ -348,8 +351,6 @@ impl<S: Storage> Hub<S> {
             return;
         }
         self.ticked_at = Some(moment.now);
-        // A batch of its own: another hub that does the same may be in the way of it, and of nothing else then.
-        self.commit(moment);
         let unix_s = moment.unix_time.seconds;
         let ticked = self.follow(unix_s).and_then(|()| self.storage.tick(unix_s));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
