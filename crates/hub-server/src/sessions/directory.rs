@@ -1,5 +1,7 @@
 //! The database as the directory's storage.
 
+use std::mem;
+
 use tenure_crypto::machine_id;
 use tenure_hub::{
     Accepted, Answered, Changes, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
@@ -124,6 +126,10 @@ impl Storage for Database {
 
     fn tick(&mut self, unix_s: u64) -> Result<bool, StorageError> {
         self.tend_reserve();
+        // That moment is one of a clock that was wrong.
+        if mem::take(&mut self.is_corrected) {
+            return Ok(false);
+        }
         let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
         let is_shared = self.is_shared();
         let is_to_forget = is_shared && self.process.is_to_forget();

@@ -57,6 +57,8 @@ pub struct Database {
     pub(crate) step: Option<Step>,
     /// This process, which may run the hub beside others.
     pub(crate) process: Process,
+    /// Whether its clock was wrong until just now, by the database's.
+    pub(crate) is_corrected: bool,
     /// Whether the database was away when the directory needed it last.
     is_away: bool,
     /// Whether the transaction that is under way has a record of a device.
@@ -172,6 +174,7 @@ impl Database {
             steady: Steady::default(),
             step: None,
             process: Process::new(),
+            is_corrected: false,
             is_away: false,
             has_record: false,
             loses_records: false,
@@ -235,7 +238,9 @@ impl Database {
     pub(crate) fn hear(&mut self) -> Result<Heard, StorageError> {
         let heard = self.process.hear(&self.connection).map_err(failed);
         self.is_away = heard.as_ref().is_err_and(StorageError::is_away);
-        heard.inspect(|heard| self.correct_clock(heard.clock_ahead))
+        let heard = heard?;
+        self.is_corrected |= self.correct_clock(heard.clock_ahead);
+        Ok(heard)
     }
 
     /// Sets the clock of this process by the database's.
@@ -244,9 +249,12 @@ impl Database {
         Ok(())
     }
 
-    fn correct_clock(&self, ahead: Ahead) {
-        let corrected_ms = self.running.clock_correction_ms();
-        self.running.correct_clock(shared::correction_ms(corrected_ms, ahead));
+    /// Returns whether the clock was wrong.
+    fn correct_clock(&self, ahead: Ahead) -> bool {
+        let before_ms = self.running.clock_correction_ms();
+        let now_ms = shared::correction_ms(before_ms, ahead);
+        self.running.correct_clock(now_ms);
+        now_ms != before_ms
     }
 
     /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it. It runs again
