@@ -14,10 +14,12 @@
 
 extern crate alloc;
 
+mod asker;
 mod record;
 mod succession;
 mod table;
 
+pub use asker::{check_asker, sign_asker};
 pub use record::{
     LIFETIME_S_MAX, check_enrolment, claims, enrol, open, open_whenever, read_device, seal,
 };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-use tenure_hub::Fullness;
+use tenure_hub::{Fullness, RelayCounts};
 
 use crate::owners::Owners;
 use acts::Acts;
@@ -37,6 +37,8 @@ struct Shared {
     pages_max: AtomicU32,
     /// How full the hub's tables are.
     fullness: Mutex<Vec<Fullness>>,
+    /// What the hub has relayed.
+    relayed: Mutex<RelayCounts>,
     /// What is changed in this day, and by whom.
     acts: Acts,
     /// Whose keys are owners' here.
@@ -193,6 +195,16 @@ impl Running {
     /// How full the hub's tables were when that was last told.
     pub(crate) fn fullness(&self) -> Vec<Fullness> {
         self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says what the hub has relayed until now.
+    pub fn tell_relayed(&self, relayed: RelayCounts) {
+        *self.0.relayed.lock().unwrap_or_else(PoisonError::into_inner) = relayed;
+    }
+
+    /// What the hub had relayed when that was last told.
+    pub(crate) fn relayed(&self) -> RelayCounts {
+        *self.0.relayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The most pages of the database, if there is a limit.

@@ -26,6 +26,12 @@ pub struct Config {
     pub records_per_minute: u32,
     /// The most new records of all devices that are stored in a second. As many are accepted at once.
     pub records_per_second_max: u32,
+    /// The most bytes that it relays in a second, between devices that nobody else gets through to and others of their owner;
+    /// `None` relays nothing.
+    pub relay_bytes_per_second: Option<u32>,
+    /// Whether its board sends from another port too, what [`Hub::question`](crate::Hub::question) returns, and hands in what
+    /// comes there ([`Hub::receive_elsewhere`](crate::Hub::receive_elsewhere)): so it finds out who answers others.
+    pub looks_from_elsewhere: bool,
     /// The sessions' part.
     pub rpc: tenure_rpc::Config,
 }
@@ -40,6 +46,8 @@ impl Default for Config {
             forget_after_s: 30 * 24 * 60 * 60,
             records_per_minute: 20,
             records_per_second_max: 1_000,
+            relay_bytes_per_second: Some(10_000_000),
+            looks_from_elsewhere: false,
             rpc: tenure_rpc::Config::for_callers(DEVICES_MAX + PEOPLE_MAX),
         }
     }

@@ -12,6 +12,7 @@
 //! - What comes in a session comes before handshakes, which wait at the door.
 //! - Where hubs share a storage, what stands there decides over a record, and not what this one remembers of it: that may only
 //!   be what it is compared with.
+//! - It relays between two of one owner alone, and to where both have shown that they receive.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
 #![no_std]
@@ -25,7 +26,10 @@ mod door;
 mod error;
 mod flash_storage;
 mod listed;
+mod looks;
 mod ranks;
+mod reaching;
+mod relay;
 mod renewing;
 mod storage;
 
@@ -41,24 +45,30 @@ use tenure_directory::Entry;
 use tenure_hal::{Entropy, Instant, UnixTime};
 use tenure_rpc::{Endpoint, Event, HandshakeRequest, IncomingCallHandle};
 use tenure_wire::NoResult;
+use tenure_wire::datagram::Relayed;
 use tenure_wire::directory::{
-    DeviceRecord, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
+    DeviceRecord, ListFrom, Listing, Query, Reach, Refusal, Registered, SignedRecord, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Address, MachineId, Name, PublicKey};
+use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 pub use crate::config::Config;
 pub use crate::error::OpenError;
 pub use crate::flash_storage::FlashStorage;
 pub use crate::listed::Renewals;
+pub use crate::relay::RelayCounts;
 pub use crate::storage::{
-    Accepted, Answered, Changes, Failure, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
+    Accepted, Answered, Changes, Failure, Kept, Reachable, Renewal, ServiceCall, Storage,
+    StorageError, Stored,
 };
 pub use tenure_rpc::Fullness;
 
-use crate::admission::Pace;
+use crate::admission::{Bucket, Pace};
 use crate::door::{Door, Turn};
 use crate::listed::Listed;
+use crate::looks::{Looks, Verdict};
+use crate::reaching::ASKERS_PER_SECOND;
+use crate::relay::Relay;
 use crate::renewing::Renewing;
 use crate::storage::LATER;
 
@@ -112,6 +122,15 @@ pub enum Notice {
         /// Of a record that isn't good by the hub's clock: in how many seconds it ends, by that clock.
         ends_in_s: Option<i64>,
     },
+    /// Nobody but the hub gets through to a device, by way of its router or firewall.
+    Shut {
+        /// The device.
+        device: Name,
+        /// Where it is.
+        address: Address,
+        /// Whether the hub relays to it.
+        is_relayed: bool,
+    },
     /// A table was full, so that somebody lost a place or got none. It is said once a minute at most.
     Full(Fullness),
     /// The storage failed; callers that wrote something were refused.
@@ -130,6 +149,11 @@ pub struct Hub<S> {
     config: Config,
     listed: Listed,
     pace: Pace,
+    relay: Relay,
+    looks: Looks,
+    /// Whose the sessions of people are, by the keys of these sessions.
+    askers: BTreeMap<PublicKey, VerifyingKey>,
+    askers_pace: Bucket,
     /// When it last looked for what is to be forgotten, in seconds since 1970 UTC.
     swept_unix_s: u64,
     storage: S,
@@ -242,6 +266,8 @@ impl<S: Storage> Hub<S> {
         endpoint.identify_as(&machine);
         let pace = Pace::new(moment.now, config.records_per_minute, config.records_per_second_max);
         let door = Door::new(moment.now, config.rpc.handshakes_per_second_max);
+        let relay = Relay::new(moment.now, config.relay_bytes_per_second);
+        let looks = Looks::new(config.looks_from_elsewhere);
         Ok(Self {
             endpoint,
             door,
@@ -250,6 +276,10 @@ impl<S: Storage> Hub<S> {
             config,
             listed,
             pace,
+            relay,
+            looks,
+            askers: BTreeMap::new(),
+            askers_pace: Bucket::full(moment.now, ASKERS_PER_SECOND),
             swept_unix_s: 0,
             storage,
             held: Vec::new(),
@@ -281,6 +311,11 @@ impl<S: Storage> Hub<S> {
     /// Takes a datagram that came from `from`. Replies to calls that wrote something wait for
     /// [`Self::poll`], so that many share one commit; so does who asks for a session.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+        if let Some(relayed) = Relayed::parse(datagram) {
+            let Self { endpoint, relay, machine, .. } = self;
+            let route_of = |end: &PublicKey| endpoint.shown_route(moment.now, machine, end);
+            return relay.take(moment.now, &from, &relayed, route_of);
+        }
         let request = self.endpoint.handshake_request(moment.now, &from, datagram);
         if let Some(HandshakeRequest { is_shown }) = request {
             let is_known = self.listed.count_of_host(&from) > 0;
@@ -295,6 +330,23 @@ impl<S: Storage> Hub<S> {
         self.attend_to_sessions(moment);
     }
 
+    /// Takes a datagram that came to the board's other port, if it has one ([`Config::looks_from_elsewhere`]).
+    pub fn receive_elsewhere(&mut self, moment: &Moment<'_>, from: &Address, datagram: &[u8]) {
+        if let Some(judged) = self.looks.answer(moment.now, from, datagram) {
+            self.judge(&judged);
+        }
+    }
+
+    /// The next datagram to send from the board's other port, and where to.
+    pub fn question(&mut self) -> Option<(Address, Vec<u8>)> {
+        self.looks.question()
+    }
+
+    /// What was relayed since it started.
+    pub fn relay_counts(&self) -> RelayCounts {
+        self.relay.counts()
+    }
+
     /// Does what is due, and makes safe what was written.
     pub fn poll(&mut self, moment: &mut Moment<'_>) {
         self.endpoint.poll(moment.now, moment.entropy);
@@ -302,6 +354,10 @@ impl<S: Storage> Hub<S> {
             self.endpoint.receive(moment.now, moment.entropy, from, &datagram);
         }
         self.attend_to_sessions(moment);
+        self.relay.fill(moment.now);
+        for judged in self.looks.poll(moment.now) {
+            self.judge(&judged);
+        }
         // Whoever was heard in this turn isn't silent by the clock, which has a batch of its own: another hub that does the
         // same may be in the way of it, and of nothing else then.
         self.commit(moment);
@@ -320,7 +376,8 @@ impl<S: Storage> Hub<S> {
             return Some(Instant::BOOT);
         }
         let answers = (!self.handed_over.is_empty()).then_some(self.polled_at + ANSWERS_EVERY);
-        [self.door.opens_at(), self.endpoint.poll_at(), answers].into_iter().flatten().min()
+        let own = [self.door.opens_at(), self.endpoint.poll_at(), answers];
+        own.into_iter().chain([self.relay.poll_at(), self.looks.poll_at()]).flatten().min()
     }
 
     /// Sends the replies to calls that were answered beside the hub.
@@ -335,9 +392,9 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    /// The next datagram to send, and where to.
+    /// The next datagram to send, and where to: one of its own before one that it relays.
     pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
-        self.endpoint.transmit()
+        self.endpoint.transmit().or_else(|| self.relay.transmit())
     }
 
     /// The next thing to show, if anybody watches.
@@ -346,7 +403,7 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Has the storage do what is due by the clock, once in a while.
-    fn tick(&mut self, moment: &Moment<'_>) {
+    fn tick(&mut self, moment: &mut Moment<'_>) {
         if self.ticked_at.is_some_and(|at| moment.now.since(at) < TICK_EVERY) {
             return;
         }
@@ -455,8 +512,12 @@ impl<S: Storage> Hub<S> {
         self.full_told.0 = tables.map(|table| table.times_full);
     }
 
-    fn attend_to_sessions(&mut self, moment: &Moment<'_>) {
+    fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
         while let Some(event) = self.endpoint.event() {
+            if let Event::PeerSeen { machine, peer, .. } = &event {
+                // What is relayed goes to where a peer has shown that it receives.
+                self.endpoint.ask_where(moment.now, machine, peer);
+            }
             let Event::IncomingCall { handle, to, peer, function, parameter, from, .. } = event
             else {
                 continue;
@@ -470,7 +531,7 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    fn take_call(&mut self, moment: &Moment<'_>, handle: IncomingCallHandle, call: Call) {
+    fn take_call(&mut self, moment: &mut Moment<'_>, handle: IncomingCallHandle, call: Call) {
         match self.serve(moment, &call) {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
@@ -484,7 +545,7 @@ impl<S: Storage> Hub<S> {
 
     /// Makes safe what was written, and sends the replies that wait for it. If that fails, the table is as it was before,
     /// and the callers are told; where another hub was in the way, all of it is tried again first.
-    fn commit(&mut self, moment: &Moment<'_>) {
+    fn commit(&mut self, moment: &mut Moment<'_>) {
         for tried in 1..=COMMITS_MAX {
             if self.held.is_empty() && !self.is_dirty {
                 return;
@@ -538,15 +599,25 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    fn serve(&mut self, moment: &Moment<'_>, call: &Call) -> Answer {
+    fn serve(&mut self, moment: &mut Moment<'_>, call: &Call) -> Answer {
         let unix_s = moment.unix_time.seconds;
         let Call { peer, from, function, parameter } = call;
         match function.as_str() {
             function::REGISTER => self.serve_registration(moment, peer, from.clone(), parameter),
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
-                let found = self.listed.find_for(peer, &query, unix_s);
-                found.map(|entry| encode(&entry.found()))
+                let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
+                let mut found = entry.found();
+                if self.looks.verdict(&entry.record.device_machine, &entry.seen_at) == Verdict::Shut
+                    && let Ok(way) = self.relay_to(moment, peer, None, &entry)
+                {
+                    found.seen_at = Address::Relayed(way);
+                }
+                Some(encode(&found))
             })),
+            function::REACH => Answer::Now(
+                decode(parameter)
+                    .map(|reach: Reach| Some(encode(&self.reach(moment, peer, &reach)))),
+            ),
             function::LIST => Answer::Now(decode(parameter).map(|ListFrom { skip }| {
                 let count = PARAMETER_BYTES_MAX / LISTED_BYTES - 1;
                 let (machines, total) = self.listed.machines(skip as usize, count, unix_s);
@@ -571,7 +642,7 @@ impl<S: Storage> Hub<S> {
 
     fn serve_registration(
         &mut self,
-        moment: &Moment<'_>,
+        moment: &mut Moment<'_>,
         peer: &PublicKey,
         from: Address,
         parameter: &[u8],
@@ -614,7 +685,7 @@ impl<S: Storage> Hub<S> {
     /// Checks, stores and lists a record, or keeps it for the end of the turn.
     fn register(
         &mut self,
-        moment: &Moment<'_>,
+        moment: &mut Moment<'_>,
         peer: &PublicKey,
         from: Address,
         parameter: &[u8],
@@ -661,9 +732,11 @@ impl<S: Storage> Hub<S> {
             self.favour(&device, false);
             self.endpoint.favour(&record.device_machine, true);
         }
+        let (machine, address) = (record.device_machine, kept.seen_at.clone());
         self.listed.put(record, kept.record, kept.seen_at);
         self.listed.hear(&device, unix_s);
         self.undo.push((device, before));
+        self.looks.note(moment.now, moment.entropy, machine, &address);
         Ok(Taken::Listed(notice))
     }
 
@@ -707,9 +780,12 @@ impl<S: Storage> Hub<S> {
             self.listed.forget(&name);
             self.undo.push((name, Some(entry)));
         }
+        let listed = &self.listed;
         if self.pace.len() > self.config.devices_max {
-            let listed = &self.listed;
             self.pace.retain(|name| listed.device(name).is_some());
+        }
+        if self.looks.len() > self.config.devices_max {
+            self.looks.retain(|device| listed.of_device_machine(device).is_some());
         }
         Ok(())
     }

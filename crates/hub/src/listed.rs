@@ -92,6 +92,11 @@ impl Listed {
         self.table.device(name)
     }
 
+    /// The device of that machine of its own.
+    pub(crate) fn of_device_machine(&self, key: &PublicKey) -> Option<&Entry> {
+        self.by_device_machine.of(*key).next().and_then(|name| self.device(name))
+    }
+
     /// As [`Table::restore`].
     pub(crate) fn restore(
         &mut self,
@@ -169,7 +174,7 @@ impl Listed {
             Query::Id(id) => *id,
             Query::Key(key) => machine_id(key),
         };
-        let asking = self.by_device_machine.of(*asking).next().and_then(|name| self.device(name));
+        let asking = self.of_device_machine(asking);
         let owner = asking.map(|entry| entry.record.owner);
         let trusted = owner.and_then(|owner| self.holder(query, id, owner..=owner));
         trusted.or_else(|| self.holder(query, id, VerifyingKey([0; 32])..=VerifyingKey([255; 32])))

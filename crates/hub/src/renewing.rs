@@ -43,7 +43,7 @@ impl<S: Storage> Hub<S> {
 
     /// Stores the renewals of this turn, and answers them. Those whose device isn't in the storage as this hub remembers it are
     /// registered like any other record.
-    pub(crate) fn renew(&mut self, moment: &Moment<'_>) {
+    pub(crate) fn renew(&mut self, moment: &mut Moment<'_>) {
         if self.renewing.is_empty() {
             return;
         }
@@ -97,15 +97,17 @@ impl<S: Storage> Hub<S> {
         })
     }
 
-    fn renewed(&mut self, moment: &Moment<'_>, renewing: Renewing) {
+    fn renewed(&mut self, moment: &mut Moment<'_>, renewing: Renewing) {
         let Renewing { handle, call, signed, record } = renewing;
         let unix_s = moment.unix_time.seconds;
         let device = record.enrolment.device.clone();
         if let Some(notice) = self.announcement(unix_s, &record, &call.from) {
             self.notify(notice);
         }
+        let (machine, address) = (record.device_machine, call.from.clone());
         self.listed.put(record, signed, call.from);
         self.listed.hear(&device, unix_s);
+        self.looks.note(moment.now, moment.entropy, machine, &address);
         let answer = encode(&Registered { refusal: None, unix_s });
         self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
     }

@@ -66,6 +66,16 @@ pub struct Changes {
 
 /// The answer to a call, or why there is none.
 pub type Answered = Result<Option<Vec<u8>>, NoResult>;
+/// How a device can be reached that keeps in touch with a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reachable {
+    /// It answers whoever asks.
+    Directly,
+    /// It answers nobody else; the hub relays.
+    ByHub,
+    /// It answers nobody else, and the hub doesn't relay.
+    ByNobody,
+}
 
 /// A call of a function that isn't the directory's.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +139,15 @@ pub trait Storage {
     fn renew(&mut self, renewals: &[Renewal], unix_s: u64) -> Result<Vec<bool>, StorageError> {
         let _ = (renewals, unix_s);
         Ok(Vec::new())
+    }
+
+    /// Keeps how a device can be reached, until it registers from another address.
+    ///
+    /// # Errors
+    /// The storage fails or is full.
+    fn judged(&mut self, device: &Name, reachable: Reachable) -> Result<(), StorageError> {
+        let _ = (device, reachable);
+        Ok(())
     }
 
     /// Deletes a device's record, so that its name is free.

@@ -157,6 +157,15 @@ mod tests {
     }
 
     #[test]
+    fn a_device_speaks_to_its_hub_before_a_router_forgets_it() {
+        let owner = Owner { verifying_key: VerifyingKey([1; 32]), machine: PublicKey([1; 32]) };
+        let config = Config::new("attic".parse().expect("a name"), owner);
+        // Routers keep a way for thirty seconds at least; five are for a registration that is lost and sent again.
+        let renewed = hub(SleepPolicy::Never, [0; 12]).renew_in(config.record_lifetime);
+        assert!(renewed <= Duration::from_secs(25), "{renewed:?}");
+    }
+
+    #[test]
     fn a_turn_is_waited_for_no_longer_than_a_silent_hub() {
         let hub = hub(SleepPolicy::Never, [0; 12]);
         assert_eq!(hub.turn_in(Duration::from_secs(7)), Duration::from_secs(7));

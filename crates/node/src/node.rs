@@ -26,6 +26,7 @@ use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
 #[cfg(feature = "bridge")]
 use tenure_wire::control::{DateStatus, DateTeller, OutsideStatus};
+use tenure_wire::datagram::Relayed;
 use tenure_wire::{Address, LogLevel, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -328,8 +329,28 @@ impl<F: Flash> Node<F> {
         self.rhythm.stay_awake(&mut self.services);
         self.calibration.disturb();
         self.rhythm.heard(moment.now);
+        let (from, datagram) = match Relayed::parse(datagram) {
+            Some(relayed) if self.hub.address() == Some(&from) => {
+                (Address::Relayed(relayed.way), relayed.datagram)
+            }
+            _ => (from, datagram),
+        };
         self.services.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
+    }
+
+    /// The next datagram for the board. What the hub is to relay goes to the hub.
+    fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
+        #[cfg(feature = "mesh")]
+        let (to, bytes) = self.member.transmit(&mut self.services)?;
+        #[cfg(not(feature = "mesh"))]
+        let (to, bytes) = self.services.endpoint.transmit()?;
+        match (to, self.hub.address()) {
+            (Address::Relayed(way), Some(hub)) => {
+                Some((hub.clone(), Relayed { way, datagram: &bytes }.to_bytes()))
+            }
+            (to, _) => Some((to, bytes)),
+        }
     }
 
     /// Does what is due and runs one slice of one machine.
@@ -776,10 +797,7 @@ impl<F: Flash> Door for Node<F> {
 
     fn give(&mut self, outlet: Outlet) -> Option<Output> {
         match outlet {
-            #[cfg(feature = "mesh")]
-            Outlet::Datagrams => self.member.transmit(&mut self.services),
-            #[cfg(not(feature = "mesh"))]
-            Outlet::Datagrams => self.services.endpoint.transmit(),
+            Outlet::Datagrams => self.transmit(),
             #[cfg(feature = "mesh")]
             Outlet::Frames => {
                 let mut bytes = Vec::new();

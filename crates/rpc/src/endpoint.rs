@@ -360,6 +360,22 @@ impl<A: PeerAddress> Endpoint<A> {
         Ok(handle)
     }
 
+    /// Where `peer` has shown that it receives, in a session with `machine` that is open.
+    pub fn shown_route(&self, now: Instant, machine: &MachineId, peer: &PublicKey) -> Option<&A> {
+        let pair = Pair { local: *machine, peer: *peer };
+        let session = self.station.newest_session(now, &pair)?;
+        session.reaches().then_some(&session.route)
+    }
+
+    /// Asks `peer` to show that it receives where it was last heard, if it hasn't yet.
+    pub fn ask_where(&mut self, now: Instant, machine: &MachineId, peer: &PublicKey) {
+        let pair = Pair { local: *machine, peer: *peer };
+        let session = self.station.newest_session(now, &pair);
+        if let Some(index) = session.filter(|session| !session.reaches()).map(|it| it.index) {
+            self.station.ask_for_proof(now, index, CallNumber(0));
+        }
+    }
+
     /// Takes in a datagram that came from `from`. Whatever is in it, the worst that happens is that
     /// nothing does.
     pub fn receive(&mut self, now: Instant, entropy: &mut dyn Entropy, from: A, datagram: &[u8]) {

@@ -51,6 +51,8 @@ impl PeerAddress for Address {
     fn hash_host<H: Hasher>(&self, hasher: &mut H) {
         match self {
             Self::Udp(socket) => socket.hash_host(hasher),
+            // Whoever forges the hub's address has as many ways as it likes.
+            Self::Relayed(_) => Self::Relayed([0; 8]).hash(hasher),
             other => other.hash(hasher),
         }
     }
@@ -58,6 +60,7 @@ impl PeerAddress for Address {
     fn is_same_host(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Udp(one), Self::Udp(other)) => one.is_same_host(other),
+            (Self::Relayed(_), Self::Relayed(_)) => true,
             (one, other) => one == other,
         }
     }

@@ -15,6 +15,8 @@ pub enum Address {
     Mesh([u8; 6]),
     /// The device at the other end of a serial line of this device, by the line's number.
     Line(u8),
+    /// A device to which this one's hub relays, by the hub's number for the way there.
+    Relayed([u8; 8]),
 }
 
 /// An [`Address`] on the wire, numbered in this order. No address has number 1.
@@ -24,6 +26,7 @@ enum Encoded {
     Unused,
     Mesh([u8; 6]),
     Line(u8),
+    Relayed([u8; 8]),
 }
 
 impl From<Address> for Encoded {
@@ -32,6 +35,7 @@ impl From<Address> for Encoded {
             Address::Udp(socket) => Self::Udp(socket),
             Address::Mesh(node) => Self::Mesh(node),
             Address::Line(line) => Self::Line(line),
+            Address::Relayed(way) => Self::Relayed(way),
         }
     }
 }
@@ -45,6 +49,7 @@ impl TryFrom<Encoded> for Address {
             Encoded::Unused => Err("no address has number 1"),
             Encoded::Mesh(node) => Ok(Self::Mesh(node)),
             Encoded::Line(line) => Ok(Self::Line(line)),
+            Encoded::Relayed(way) => Ok(Self::Relayed(way)),
         }
     }
 }
@@ -58,6 +63,7 @@ impl fmt::Display for Address {
                 f.write_str("mesh:")?;
                 node.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
+            Self::Relayed(_) => f.write_str("its hub's relay"),
         }
     }
 }
@@ -82,7 +88,9 @@ mod tests {
         assert_eq!(encode(&socket), [0, 0, 10, 0, 0, 2, 0xE8, 0x38]);
         assert_eq!(encode(&Address::Mesh([1, 2, 3, 4, 5, 6])), [2, 1, 2, 3, 4, 5, 6]);
         assert_eq!(encode(&Address::Line(7)), [3, 7]);
-        for address in [socket, Address::Mesh([9; 6]), Address::Line(255)] {
+        assert_eq!(encode(&Address::Relayed([8; 8])), [4, 8, 8, 8, 8, 8, 8, 8, 8]);
+        for address in [socket, Address::Mesh([9; 6]), Address::Line(255), Address::Relayed([1; 8])]
+        {
             assert_eq!(from_bytes(&encode(&address)), Ok(address));
         }
     }
@@ -93,11 +101,12 @@ mod tests {
         assert_eq!(socket.to_string(), "10.0.0.2:7272");
         assert_eq!(Address::Mesh([0xA, 2, 0, 0xFF, 5, 6]).to_string(), "mesh:0a0200ff0506");
         assert_eq!(Address::Line(7).to_string(), "line:7");
+        assert_eq!(Address::Relayed([7; 8]).to_string(), "its hub's relay");
     }
 
     #[test]
     fn number_without_an_address_is_refused() {
-        for bytes in [&[1][..], &[1, 5], &[4, 0]] {
+        for bytes in [&[1][..], &[1, 5], &[4, 0], &[5, 0]] {
             assert!(from_bytes::<Address>(bytes).is_err(), "{bytes:?}");
         }
     }

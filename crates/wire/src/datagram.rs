@@ -12,10 +12,12 @@
 //! | 5 | [`Challenge`] | echo 16 · epoch 8 · cookie 16 · key of the device's own machine 32 |
 //! | 6 | [`Refusal`] | reason 1 · echo 16 |
 //! | 7 | [`Deferral`] | echo 16 · milliseconds until its turn 4 |
+//! | 8 | [`Relayed`] | number of the way 8 · a datagram of another kind |
 //!
 //! Nothing in here is to be believed: epochs, cookies, refusals and deferrals steer what is tried next,
 //! never what is executed.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,9 @@ pub const DATA_HEADER_BYTES: usize = 1 + 4 + 8;
 pub const REFUSAL_BYTES: usize = 2 + ECHO_BYTES;
 /// How long a [`Deferral`] is.
 pub const DEFERRAL_BYTES: usize = 1 + ECHO_BYTES + 4;
+
+/// How many bytes of a [`Relayed`] aren't the datagram in it.
+pub const RELAYED_OVERHEAD: usize = 1 + 8;
 
 const TAG_BYTES: usize = 16;
 const COOKIE_BYTES: usize = 16;
@@ -120,6 +125,9 @@ enum Kind {
     Refusal = 6,
     Deferral = 7,
 }
+
+/// The kind of a [`Relayed`], which is no datagram of a session: whoever relays or is relayed to takes off what is around it.
+const RELAYED: u8 = 8;
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
@@ -404,6 +412,33 @@ impl Deferral {
         let (echo, again_in_ms) = fields.split_first_chunk()?;
         let again_in_ms = u32::from_le_bytes(again_in_ms.try_into().ok()?);
         Some(Self { echo: Echo(*echo), again_in_ms })
+    }
+}
+
+/// A datagram that a hub relays between two who have sessions with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relayed<'a> {
+    /// The hub's number for the way between the two.
+    pub way: [u8; 8],
+    /// The datagram, of which the hub reads nothing.
+    pub datagram: &'a [u8],
+}
+
+impl<'a> Relayed<'a> {
+    /// The datagram with what is around it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(RELAYED_OVERHEAD + self.datagram.len());
+        bytes.push(VERSION << 4 | RELAYED);
+        bytes.extend_from_slice(&self.way);
+        bytes.extend_from_slice(self.datagram);
+        bytes
+    }
+
+    /// Reads one; `None` if it is of another kind.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (first, rest) = bytes.split_first()?;
+        let (way, datagram) = rest.split_first_chunk()?;
+        (*first == VERSION << 4 | RELAYED).then_some(Self { way: *way, datagram })
     }
 }
 

@@ -21,6 +21,8 @@ pub mod function {
     pub const RESOLVE: &str = "resolve";
     /// Takes a [`super::ListFrom`], gives a [`super::Listing`].
     pub const LIST: &str = "list";
+    /// Takes a [`super::Reach`], gives a [`super::Reached`].
+    pub const REACH: &str = "reach";
 }
 
 /// The owner's word that a device carries a name.
@@ -161,6 +163,59 @@ pub struct Found {
     pub record: SignedRecord,
     /// Where the directory last heard from the device.
     pub seen_at: Address,
+}
+
+/// The question how a device can be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Whom it is about.
+    pub query: Query,
+    /// The asking one's word whose it is; a device needs none, as its record says so.
+    pub asker: Option<Asker>,
+}
+
+/// The word of an owner that a session with a hub is its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// The owner's key.
+    pub owner: VerifyingKey,
+    /// The signature of this key over the [`AskerStatement`].
+    pub signature: Signature,
+}
+
+/// What an [`Asker`] signs. It counts in one session's key with one hub alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskerStatement {
+    /// The hub's key.
+    pub hub: PublicKey,
+    /// The caller's key in its sessions with the hub.
+    pub session: PublicKey,
+}
+
+/// How a device can be reached, as its directory knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Its record, and where it was last heard from; `None` if nobody is known by that name.
+    pub found: Option<Found>,
+    /// Whether it answers others than the directory there; `None` as long as the directory hasn't looked.
+    pub answers_others: Option<bool>,
+    /// The number of the way by which the directory relays to it.
+    pub relayed: Result<[u8; 8], NotRelayed>,
+}
+
+/// Why a hub doesn't relay to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NotRelayed {
+    /// It relays for nobody.
+    Never,
+    /// It relays between an owner and its devices alone.
+    Stranger,
+    /// The asking one's word doesn't prove whose it is.
+    Signature,
+    /// The device has no session with this hub now.
+    Away,
+    /// It relays for as many as it can.
+    Busy,
 }
 
 /// From which machine on to list.

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&home)?;
     let (address, key) = split_key(&arguments.address)?;
     let addresses = addresses_of(address, DEVICE_PORT)?;
-    let place = Place { addresses, key: arguments.key.or(key), name: None };
+    let place = Place { addresses, key: arguments.key.or(key), name: None, by_hub: None };
     let route = client.route(&place)?;
     let key = route.key;
     let status: DeviceStatus = client.at(&route).status(())?;

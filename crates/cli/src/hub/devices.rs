@@ -43,10 +43,16 @@ pub fn list(hub: Option<String>, output: &Output) -> anyhow::Result<()> {
             "{:<width$} {:<22} {:<10} {machines:<12} heard {}",
             word(device, "device"),
             word(device, "address"),
-            word(device, "state"),
+            state(device),
             device["heard"].as_u64().map_or_else(|| "never".to_owned(), time)
         );
         output.line(&text, &Value::Null);
     }
     Ok(())
+}
+
+/// How a device can be reached, in a word or two.
+fn state(device: &Value) -> String {
+    let [state, way] = ["state", "way"].map(|name| device[name].as_str().unwrap_or("-"));
+    if (state, way) == ("reachable", "hub") { "by its hub".to_owned() } else { state.to_owned() }
 }

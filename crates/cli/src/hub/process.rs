@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
+use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink, wait_any};
 use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
 use tenure_hub_server::{
@@ -178,9 +178,32 @@ struct RunArguments {
     /// List anybody's devices.
     #[arg(long, conflicts_with = "owner")]
     open: bool,
+    /// The most kilobytes in a second that the hub relays between devices that nobody else gets through to, as behind a home's
+    /// router, and others of their owner; `none` relays nothing.
+    #[arg(long, value_name = "KB/S|none", default_value = "10000")]
+    relay: RelayRate,
     /// With --open, the most devices of one owner, and of one host.
     #[arg(long, value_name = "COUNT", requires = "open")]
     quota: Option<usize>,
+}
+
+/// How much a hub relays.
+#[derive(Clone, Copy, Debug)]
+struct RelayRate {
+    bytes_per_second: Option<u32>,
+}
+
+impl std::str::FromStr for RelayRate {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text == "none" {
+            return Ok(Self { bytes_per_second: None });
+        }
+        let kilobytes: u32 = text.parse().context("neither a number of kilobytes nor `none`")?;
+        let bytes = kilobytes.checked_mul(1_000).filter(|bytes| *bytes > 0);
+        Ok(Self { bytes_per_second: Some(bytes.context("from 1 to 4294967 KB/s")?) })
+    }
 }
 
 /// Whose devices a hub lists.
@@ -230,6 +253,8 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     // A port that is in use leaves no folder behind.
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     link.hold(SOCKET_BYTES);
+    // Another port, from which it looks whether devices answer others than their hub.
+    let mut elsewhere = UdpLink::bind(SocketAddr::new(link.address().ip(), 0))?;
     let entrance = arguments.pages.map(|address| entrance(address, arguments)).transpose()?;
     log::begin(arguments.log);
     // Until the end, when what is left of them is sent.
@@ -276,6 +301,10 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
             hub.receive(&mut moment, from.into(), &datagram[..length]);
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = elsewhere.receive(&mut datagram)? else { break };
+            hub.receive_elsewhere(&moment, &from.into(), &datagram[..length]);
+        }
         // Before anything is judged by it.
         ears.measure(&link, &hub, &running, &moment);
         hub.poll(&mut moment);
@@ -285,10 +314,16 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
             running.hear(moment.unix_time.seconds);
         }
         running.tell_fullness(&hub.fullness());
+        running.tell_relayed(hub.relay_counts());
         while let Some((to, datagram)) = hub.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
             if let Address::Udp(to) = to {
                 let _ = link.send(&to, &datagram);
+            }
+        }
+        while let Some((to, question)) = hub.question() {
+            if let Address::Udp(to) = to {
+                let _ = elsewhere.send(&to, &question);
             }
         }
         while let Some(notice) = hub.notice() {
@@ -296,7 +331,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         }
         ears.turn = ears.turn.max(clock.now().since(began));
         let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
-        link.wait(until.min(NAP))?;
+        wait_any(&[&link, &elsewhere], until.min(NAP))?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
@@ -353,7 +388,9 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
         Whose::Key(key) => Ok(*key),
     };
     let owners = arguments.owner.iter().map(key_of).collect::<anyhow::Result<_>>()?;
-    let mut config = Config { owners, ..Config::default() };
+    let relay_bytes_per_second = arguments.relay.bytes_per_second;
+    let mut config =
+        Config { owners, relay_bytes_per_second, looks_from_elsewhere: true, ..Config::default() };
     if let Some(quota) = arguments.quota {
         config.devices_per_owner_max = quota;
         config.devices_per_host_max = quota;
@@ -576,6 +613,13 @@ fn show(notice: &Notice, output: &Output) {
         Notice::Refused { refusal, address, ends_in_s } => output.line(
             &format!("refused a record from {address}: {refusal}{}", ends_in(*ends_in_s)),
             &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string(), "ends_in_s": ends_in_s }),
+        ),
+        Notice::Shut { device, address, is_relayed } => output.line(
+            &format!(
+                "{device} at {address} is behind a router or firewall that lets nobody else in{}",
+                if *is_relayed { ": its owner and the owner's devices are relayed to it" } else { "; nothing is relayed to it" }
+            ),
+            &serde_json::json!({ "event": "shut", "device": device.as_str(), "address": address.to_string(), "relayed": is_relayed }),
         ),
         Notice::Full(Fullness { table, used, most, times_full }) => output.line(
             &format!("the table of {table} was full ({most}, and {used} are taken now); {} since the start", counted(*times_full, "time")),

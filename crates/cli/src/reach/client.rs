@@ -14,8 +14,8 @@ use tenure_wire::control::{
     Answer, ChangeOwner, Client as _, ControlError, DeviceStatus, Enrol, Function, Hello, TellTime,
     decode_answer,
 };
-use tenure_wire::datagram::Epoch;
-use tenure_wire::directory::{DeviceRecord, Enrolment, Found, Query, SignedRecord};
+use tenure_wire::datagram::{Epoch, Relayed};
+use tenure_wire::directory::{DeviceRecord, Enrolment, Found, Query, SignedRecord, Way};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
@@ -31,6 +31,7 @@ pub use via::in_mesh;
 mod control;
 mod dead_end;
 mod via;
+mod ways;
 
 /// How long a device or hub may take to say who it is.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,6 +43,10 @@ const DIAGNOSIS_TIMEOUT: Duration = Duration::from_secs(1);
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long one address of a host may take to answer before the next is asked beside it (RFC 8305 §8).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+/// How long a device may take to answer directly before its hub's relay is tried beside that.
+const RELAY_AFTER: Duration = Duration::from_millis(50);
+/// The same of a device that answered others than its hub lately.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
 /// How long a control function may take: a device that others keep busy shows meanwhile that it is there.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a control function takes before the user is told that it is waited for.
@@ -106,6 +111,8 @@ pub struct Client {
     authority: Authority,
     /// The member of the mesh that carries datagrams for devices there.
     via: Option<Box<via::Via>>,
+    /// The ways by which hubs relay, each with its hub.
+    ways: BTreeMap<[u8; 8], SocketAddr>,
     /// Ends what is waited for, in a shell that goes on after it.
     stop: Option<Stop>,
     /// When the command's time is over, if it has one.
@@ -176,6 +183,7 @@ impl Client {
             greeted,
             authority,
             via,
+            ways: BTreeMap::new(),
             stop,
             until,
         })
@@ -280,19 +288,38 @@ impl Client {
         addresses: &[SocketAddr],
         what: &str,
     ) -> anyhow::Result<(SocketAddr, Identity)> {
+        let each: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
+        match self.identify_any(&each, RELAY_AFTER)? {
+            Some((Address::Udp(address), identity)) => Ok((address, identity)),
+            _ => Err(no_answer(what, addresses)),
+        }
+    }
+
+    /// As [`Self::identify`], at addresses of any kind, where a hub's relay is asked so much after the others; `None` if
+    /// nobody answers.
+    fn identify_any(
+        &mut self,
+        addresses: &[Address],
+        relay_after: Duration,
+    ) -> anyhow::Result<Option<(Address, Identity)>> {
         let mut left = addresses.iter();
         let mut asked = Vec::new();
         loop {
             let now = self.clock.now();
             if let Some(address) = left.next() {
                 let deadline = now + self.bounded(IDENTIFY_TIMEOUT);
-                let handle = self.endpoint.identify(now, (*address).into(), deadline)?;
-                asked.push((handle, *address));
+                let handle = self.endpoint.identify(now, address.clone(), deadline)?;
+                asked.push((handle, address));
             }
             if asked.is_empty() {
-                return Err(no_answer(what, addresses));
+                return Ok(None);
             }
-            let next_at = (!left.as_slice().is_empty()).then(|| now + NEXT_ADDRESS_AFTER);
+            let pause = match left.as_slice().first() {
+                None => None,
+                Some(Address::Relayed(_)) => Some(relay_after),
+                Some(_) => Some(NEXT_ADDRESS_AFTER),
+            };
+            let next_at = pause.map(|pause| now + pause);
             while let Some(event) = self.event_before(next_at)? {
                 let Event::Identified { handle, identity } = event else { continue };
                 let Some(place) = asked.iter().position(|(one, _)| *one == handle) else {
@@ -300,7 +327,7 @@ impl Client {
                 };
                 let (_, address) = asked.remove(place);
                 if let Some(identity) = identity {
-                    return Ok((address, identity));
+                    return Ok(Some((address.clone(), identity)));
                 }
                 if asked.is_empty() {
                     break;
@@ -365,7 +392,13 @@ impl Client {
     /// # Errors
     /// Nobody answers, or another device.
     pub fn route(&mut self, place: &Place) -> anyhow::Result<Route> {
-        let (address, identity) = self.identify(&place.addresses, "device")?;
+        let direct = place.addresses.iter().copied().map(Address::from);
+        let relayed = place.by_hub.and_then(|by_hub| by_hub.relayed.ok()).map(Address::Relayed);
+        let addresses: Vec<Address> = direct.chain(relayed).collect();
+        let answers_others = place.by_hub.and_then(|by_hub| by_hub.answers_others);
+        let relay_after = if answers_others == Some(true) { SILENT_AFTER } else { RELAY_AFTER };
+        let answered = self.identify_any(&addresses, relay_after)?;
+        let (address, identity) = answered.ok_or_else(|| ways::out_of_reach(place))?;
         let key = identity.key.context("what answers there has no key of its own")?;
         if place.key.is_some_and(|expected| expected != key) {
             let name = place.name.as_ref().map_or(String::new(), |name| format!(", not {name}"));
@@ -373,7 +406,7 @@ impl Client {
                 "the device at {address} has the key {key}: it is another one than you mean{name}"
             );
         }
-        Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
+        Ok(Route { key, address, epoch: Some(identity.epoch) })
     }
 
     /// Opens a session with the device at `place` and lets it prove that this user enrolled it, under
@@ -650,9 +683,12 @@ impl Client {
 
     /// Whether anybody answers at a route, now that a call has failed. By way of a member that isn't asked.
     pub fn is_there(&mut self, route: &Route) -> bool {
-        let Address::Udp(address) = route.address else { return true };
+        if matches!(route.address, Address::Mesh(_)) {
+            return true;
+        }
         let until = self.until.replace(std::time::Instant::now() + DIAGNOSIS_TIMEOUT);
-        let answered = self.identify(&[address], "device").is_ok();
+        let answered = self.identify_any(std::slice::from_ref(&route.address), RELAY_AFTER);
+        let answered = answered.is_ok_and(|answered| answered.is_some());
         self.until = until;
         answered
     }
@@ -703,7 +739,13 @@ impl Client {
             self.wait(wait)?;
             while let Some((length, from)) = self.link.receive(&mut datagram)? {
                 let now = self.clock.now();
-                self.endpoint.receive(now, &mut self.entropy, from.into(), &datagram[..length]);
+                let (from, datagram) = match Relayed::parse(&datagram[..length]) {
+                    Some(relayed) if self.ways.get(&relayed.way) == Some(&from) => {
+                        (Address::Relayed(relayed.way), relayed.datagram)
+                    }
+                    _ => (from.into(), &datagram[..length]),
+                };
+                self.endpoint.receive(now, &mut self.entropy, from, datagram);
             }
             self.send_all()?;
         }
@@ -762,6 +804,12 @@ impl Client {
             match (to, &mut self.via) {
                 (Address::Udp(to), _) => drop(self.link.send(&to, &datagram)),
                 (Address::Mesh(to), Some(via)) => via.send(to, datagram),
+                (Address::Relayed(way), _) => {
+                    if let Some(hub) = self.ways.get(&way) {
+                        let relayed = Relayed { way, datagram: &datagram };
+                        let _ = self.link.send(hub, &relayed.to_bytes());
+                    }
+                }
                 _ => {}
             }
         }

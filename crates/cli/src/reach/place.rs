@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use tenure_wire::directory::NotRelayed;
 use tenure_wire::{Name, PublicKey};
 
 /// Where to look for a device, and which one is meant.
@@ -13,11 +14,22 @@ pub struct Place {
     pub key: Option<PublicKey>,
     /// Its name, if it was named.
     pub name: Option<Name>,
+    /// What its hub says of the way there, if a hub was asked.
+    pub by_hub: Option<ByHub>,
+}
+
+/// The way to a device, as its hub says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByHub {
+    /// Whether it answers others than the hub, if the hub has looked.
+    pub answers_others: Option<bool>,
+    /// The way by which the hub relays.
+    pub relayed: Result<[u8; 8], NotRelayed>,
 }
 
 impl From<SocketAddr> for Place {
     /// Whichever device of the owner is there.
     fn from(address: SocketAddr) -> Self {
-        Self { addresses: vec![address], key: None, name: None }
+        Self { addresses: vec![address], key: None, name: None, by_hub: None }
     }
 }

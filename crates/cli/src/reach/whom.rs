@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_package::{Pass, PassShown};
+use tenure_rpc::NoResult;
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
-use tenure_wire::directory::{DeviceRecord, Found, Query, Refusal, function as directory};
+use tenure_wire::directory::{
+    DeviceRecord, Found, Query, Reach, Reached, Refusal, function as directory,
+};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
 use crate::home::Home;
@@ -15,7 +18,7 @@ use crate::reach::client::{Client, Device, LeasedDevice, Route, Silent, in_mesh}
 use crate::reach::discovery;
 use crate::reach::network::{DEVICE_PORT, HUB_PORT, UNREADABLE, addresses_of, split_key};
 use crate::reach::pages::gather;
-use crate::reach::place::Place;
+use crate::reach::place::{ByHub, Place};
 use crate::terminal::clock;
 
 /// From how long after its end on a record that is still given out points to a clock that is wrong, in seconds.
@@ -266,7 +269,8 @@ impl Where {
             self.device.as_deref().or(client.known().defaults().0).unwrap_or(HERE).to_string();
         let Ok(name) = text.parse::<Name>() else {
             let (address, key) = split_key(&text)?;
-            return Ok(Place { addresses: addresses_of(address, DEVICE_PORT)?, key, name: None });
+            let addresses = addresses_of(address, DEVICE_PORT)?;
+            return Ok(Place { addresses, key, name: None, by_hub: None });
         };
         let own = *owner == client.keys().signing_key.verifying_key();
         let known = if own { client.known().device(&name)? } else { None };
@@ -275,7 +279,7 @@ impl Where {
             let place = known.or_else(|| {
                 // A host may have a name that could be a device's.
                 let addresses = addresses_of(&text, DEVICE_PORT).ok()?;
-                Some(Place { addresses, key: None, name: None })
+                Some(Place { addresses, key: None, name: None, by_hub: None })
             });
             let place = place.or_else(|| {
                 let route = nearby(client, &name).filter(|_| own)?.route;
@@ -287,8 +291,10 @@ impl Where {
                  find it, say where the hub is with --hub, or name HOST:PORT",
             );
         }
-        let found = match (self.ask_hub(client, &Query::Device(name.clone())), known) {
-            (Ok(Some(found)), _) => found,
+        let reached = self.reach(client, &Query::Device(name.clone()));
+        let reached = reached.map(|(found, by_hub)| found.map(|found| (found, by_hub)));
+        let (found, by_hub) = match (reached, known) {
+            (Ok(Some(reached)), _) => reached,
             // A device that was met before needs no hub, nor one that lists it again already.
             (Ok(None) | Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
             (Ok(None), None) => bail!(unlisted(&format!("device `{name}`"), HUBS_DEVICES)),
@@ -301,7 +307,7 @@ impl Where {
         match found.seen_at {
             Address::Udp(address) => {
                 let key = Some(record.device_machine);
-                Ok(Place { key, name: Some(name), ..address.into() })
+                Ok(Place { key, name: Some(name), by_hub, ..address.into() })
             }
             other => bail!("the device `{name}` is at {other}, which can't be reached from here"),
         }
@@ -320,14 +326,14 @@ impl Where {
 
     /// The way to a machine by its device's record, which must be enrolled by this user.
     fn at_hub(&self, client: &mut Client, query: &Query, target: &Target) -> anyhow::Result<Route> {
-        let found = match &self.via {
+        let (found, by_hub) = match &self.via {
             Some(member) => {
                 self.go_through(client, member)?;
-                client.find_through(query)?
+                (client.find_through(query)?, None)
             }
             None => {
                 client.go_directly();
-                self.ask_hub(client, query)?
+                self.reach(client, query)?
             }
         };
         let found = found.with_context(|| match target {
@@ -342,7 +348,49 @@ impl Where {
             bail!("the hub gave the record of {} for `{target}`", record.enrolment.device);
         }
         let key = machine_of(&record, target)?;
-        Ok(Route { key, address: found.seen_at, epoch: Some(record.epoch) })
+        let direct = Route { key, address: found.seen_at, epoch: Some(record.epoch) };
+        let (Address::Udp(address), Some(by_hub)) = (&direct.address, by_hub) else {
+            return Ok(direct);
+        };
+        if matches!(by_hub, ByHub { answers_others: Some(true), .. })
+            || matches!(by_hub, ByHub { answers_others: None, relayed: Err(_) })
+        {
+            return Ok(direct);
+        }
+        // Whichever way the device answers by first, its machines are called by.
+        let device = Place {
+            key: Some(record.device_machine),
+            name: Some(record.enrolment.device),
+            by_hub: Some(by_hub),
+            ..(*address).into()
+        };
+        Ok(Route { key, ..client.route(&device)? })
+    }
+
+    /// Asks the hub for what `query` asks for, and how it can be reached.
+    fn reach(
+        &self,
+        client: &mut Client,
+        query: &Query,
+    ) -> anyhow::Result<(Option<Found>, Option<ByHub>)> {
+        let route = self.hub_route(client)?;
+        let keys = client.keys();
+        let session = keys.machine.public_key();
+        let asker = tenure_directory::sign_asker(&keys.signing_key, route.key, session);
+        let reach = Reach { query: query.clone(), asker: Some(asker) };
+        let parameter = postcard::to_allocvec(&reach)?;
+        let answer = client.call(&route, directory::REACH, Some(parameter), HUB_TIMEOUT);
+        if answer == Err(NoResult::NoSuchFunction) {
+            // One of an earlier version.
+            return Ok((self.ask_hub(client, query)?, None));
+        }
+        let answer = answer.with_context(|| format!("the hub at {}", route.address))?;
+        let reached = postcard::from_bytes(&answer.unwrap_or_default());
+        let Reached { found, answers_others, relayed } = reached.ok().context(UNREADABLE)?;
+        if let (Ok(way), Address::Udp(hub)) = (relayed, &route.address) {
+            client.relay_by(way, *hub);
+        }
+        Ok((found, Some(ByHub { answers_others, relayed })))
     }
 
     fn ask_hub(&self, client: &mut Client, query: &Query) -> anyhow::Result<Option<Found>> {

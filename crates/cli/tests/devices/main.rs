@@ -45,6 +45,7 @@ mod power;
 mod publisher;
 mod receipts;
 mod rollouts;
+mod routers;
 mod secrets;
 mod servers;
 mod settings;

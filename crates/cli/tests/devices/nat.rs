@@ -1,10 +1,11 @@
-//! A middlebox between one device and everybody else, which sees, repeats and alters datagrams.
+//! A middlebox between one device and everybody else, which sees, repeats and alters datagrams; or a router, which lets in
+//! only those to whom the device has spoken.
 //!
 //! The device takes it for the hub, and the hub sees the device at its outer address; so do all
 //! who ask the hub. Everyone outside has a socket of their own on the inside, so that answers find
 //! their way back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,7 +32,9 @@ pub(crate) struct Nat {
 struct Inner {
     hub: SocketAddr,
     /// The address that outsiders see.
-    outer: UdpSocket,
+    outer: Mutex<Arc<UdpSocket>>,
+    /// Those to whom the device has spoken from there; a middlebox that is no router lets everybody in.
+    spoken_to: Option<Mutex<HashSet<SocketAddr>>>,
     /// The inside socket for each outsider, and the device once it has spoken.
     inside: Mutex<HashMap<SocketAddr, Arc<UdpSocket>>>,
     device: Mutex<Option<SocketAddr>>,
@@ -52,9 +55,19 @@ pub(crate) struct Seen {
 impl Nat {
     /// A middlebox before this hub.
     pub(crate) fn before(hub: SocketAddr, alter: Alter) -> Self {
+        Self::new(hub, alter, None)
+    }
+
+    /// A router before this hub: it lets in nobody but those to whom the device has spoken, each address and port by itself.
+    pub(crate) fn router(hub: SocketAddr) -> Self {
+        Self::new(hub, unaltered, Some(Mutex::default()))
+    }
+
+    fn new(hub: SocketAddr, alter: Alter, spoken_to: Option<Mutex<HashSet<SocketAddr>>>) -> Self {
         let inner = Arc::new(Inner {
             hub,
-            outer: socket(),
+            outer: Mutex::new(Arc::new(socket())),
+            spoken_to,
             inside: Mutex::default(),
             device: Mutex::default(),
             seen: Mutex::default(),
@@ -62,12 +75,17 @@ impl Nat {
             over: AtomicBool::new(false),
         });
         inner.inside_of(hub);
-        let reader = Arc::clone(&inner);
-        std::thread::spawn(move || {
-            let outer = reader.outer.try_clone().unwrap();
-            reader.read(&outer, |peer, bytes| reader.pass(peer, true, bytes));
-        });
+        inner.listen();
         Self { inner }
+    }
+
+    /// Forgets to whom the device has spoken, and speaks for it from another port from now on, as a router that restarts.
+    pub(crate) fn restart(&self) {
+        if let Some(spoken_to) = &self.inner.spoken_to {
+            spoken_to.lock().unwrap().clear();
+        }
+        *self.inner.outer.lock().unwrap() = Arc::new(socket());
+        self.inner.listen();
     }
 
     /// The hub's address as the device is told it.
@@ -93,6 +111,24 @@ impl Drop for Nat {
 }
 
 impl Inner {
+    /// Reads what comes from outside, until the outer address is another one.
+    fn listen(self: &Arc<Self>) {
+        let (reader, outer) = (Arc::clone(self), Arc::clone(&self.outer.lock().unwrap()));
+        std::thread::spawn(move || {
+            reader.read(&outer, |peer, bytes| {
+                let is_current = Arc::ptr_eq(&outer, &reader.outer.lock().unwrap());
+                if is_current && reader.lets_in(peer) {
+                    reader.pass(peer, true, bytes);
+                }
+            });
+        });
+    }
+
+    fn lets_in(&self, peer: SocketAddr) -> bool {
+        let spoken_to = self.spoken_to.as_ref();
+        spoken_to.is_none_or(|spoken_to| spoken_to.lock().unwrap().contains(&peer))
+    }
+
     /// The inside socket for an outsider, with a thread that reads what the device sends there.
     fn inside_of(self: &Arc<Self>, peer: SocketAddr) -> Arc<UdpSocket> {
         let mut inside = self.inside.lock().unwrap();
@@ -132,7 +168,11 @@ impl Inner {
 
     fn forward(self: &Arc<Self>, peer: SocketAddr, to_device: bool, bytes: &[u8]) {
         if !to_device {
-            let _ = self.outer.send_to(bytes, peer);
+            if let Some(spoken_to) = &self.spoken_to {
+                spoken_to.lock().unwrap().insert(peer);
+            }
+            let outer = Arc::clone(&self.outer.lock().unwrap());
+            let _ = outer.send_to(bytes, peer);
         } else if let Some(device) = *self.device.lock().unwrap() {
             let _ = self.inside_of(peer).send_to(bytes, device);
         }

@@ -4,7 +4,8 @@ use std::mem;
 
 use tenure_crypto::machine_id;
 use tenure_hub::{
-    Accepted, Answered, Changes, Kept, Renewal, ServiceCall, Storage, StorageError, Stored,
+    Accepted, Answered, Changes, Kept, Reachable, Renewal, ServiceCall, Storage, StorageError,
+    Stored,
 };
 use tenure_wire::Name;
 use tenure_wire::NoResult;
@@ -62,6 +63,18 @@ impl Storage for Database {
         let kept = kept.map_err(|error| failed(error.of_commit()));
         self.note_renewals(kept.as_ref().err());
         kept
+    }
+
+    fn judged(&mut self, device: &Name, reachable: Reachable) -> Result<(), StorageError> {
+        let way = match reachable {
+            Reachable::Directly => "direct",
+            Reachable::ByHub => "hub",
+            Reachable::ByNobody => "nobody",
+        };
+        self.write(|database| {
+            let update = "UPDATE devices SET way = ?2 WHERE name = ?1";
+            database.connection.statement(update).execute(params![device.as_str(), way]).map(drop)
+        })
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
@@ -253,7 +266,8 @@ impl Database {
              heard_unix_s, expires_unix_s, kept, steady_unix_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10) \
              ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, device_key = excluded.device_key, \
              machine_key = excluded.machine_key, seen_at = excluded.seen_at, machines = excluded.machines, \
-             heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept, steady_unix_s = excluded.steady_unix_s";
+             heard_unix_s = excluded.heard_unix_s, expires_unix_s = excluded.expires_unix_s, kept = excluded.kept, steady_unix_s = excluded.steady_unix_s, \
+             way = CASE WHEN devices.seen_at = excluded.seen_at THEN devices.way ELSE '' END";
         let (owner, device_key) =
             (record.owner.to_string(), record.enrolment.device_key.to_string());
         let is_another = |known: &(String, String, bool)| known.0 != device_key || known.1 != owner;

@@ -5,9 +5,10 @@ use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT, TextEncoder,
+    Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT,
+    TextEncoder,
 };
-use tenure_hub::Fullness;
+use tenure_hub::{Fullness, RelayCounts};
 
 use crate::running::hearing::Traffic;
 use crate::store::sql::Words;
@@ -25,9 +26,9 @@ const OF_FLEET: [(&str, &str, Words); 6] = [
     ),
     (
         "tenure_devices_reachable",
-        "Devices whose record is in force.",
+        "Devices whose record is in force, and that are reached directly or by the hub's relay.",
         Words::alike(
-            "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch()",
+            "SELECT count(*) FROM devices WHERE owner = ?1 AND expires_unix_s >= unixepoch() AND way <> 'nobody'",
         ),
     ),
     (
@@ -62,13 +63,15 @@ const OF_FLEET: [(&str, &str, Words); 6] = [
 
 /// `GET /metrics`: the fleet of the pass's key, and the hub.
 pub(super) async fn show(State(hub): State<HubState>, Pass { who, .. }: Pass<Reading>) -> Response {
-    let measured =
-        hub.run(move |_, database| Ok((measured(database, &who)?, database.running().fullness())));
-    let (fleet, tables) = match measured.await {
+    let measured = hub.run(move |_, database| {
+        let running = database.running();
+        Ok((measured(database, &who)?, running.fullness(), running.relayed()))
+    });
+    let (fleet, tables, relayed) = match measured.await {
         Ok(measured) => measured,
         Err(answer) => return answer,
     };
-    match text(&hub, &fleet, &tables) {
+    match text(&hub, &fleet, &tables, &relayed) {
         Ok(text) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
         Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
@@ -85,7 +88,12 @@ fn measured(database: &mut Database, who: &str) -> Result<Vec<i64>, DatabaseErro
     Ok(OF_FLEET.iter().map(value).collect::<Result<_, _>>()?)
 }
 
-fn text(hub: &HubState, fleet: &[i64], tables: &[Fullness]) -> Result<String, prometheus::Error> {
+fn text(
+    hub: &HubState,
+    fleet: &[i64],
+    tables: &[Fullness],
+    relayed: &RelayCounts,
+) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     for ((name, help, _), value) in OF_FLEET.iter().zip(fleet) {
         let gauge = IntGauge::new(*name, *help)?;
@@ -94,6 +102,9 @@ fn text(hub: &HubState, fleet: &[i64], tables: &[Fullness]) -> Result<String, pr
     }
     let of_devices = of_traffic(&hub.running().traffic())?;
     for collector in of_tables(tables)?.into_iter().chain(of_devices) {
+        registry.register(collector)?;
+    }
+    for collector in of_relay(relayed)? {
         registry.register(collector)?;
     }
     let families = [registry.gather(), hub.figures().gather()].concat();
@@ -122,6 +133,30 @@ fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 3], prometheus::
     )?;
     turn.set(traffic.turn_ms as f64 / 1_000.0);
     Ok([Box::new(datagrams), Box::new(due), Box::new(turn)])
+}
+
+/// What the hub relays, for all owners.
+fn of_relay(relayed: &RelayCounts) -> Result<[Box<dyn Collector>; 4], prometheus::Error> {
+    let ways = IntGauge::new("tenure_hub_relay_ways", "Ways by which the hub relays.")?;
+    ways.set(relayed.ways as i64);
+    let datagrams =
+        IntCounter::new("tenure_hub_relayed_datagrams_total", "Datagrams that the hub relayed.")?;
+    datagrams.inc_by(relayed.datagrams);
+    let bytes = IntCounter::new("tenure_hub_relayed_bytes_total", "Bytes that the hub relayed.")?;
+    bytes.inc_by(relayed.bytes);
+    let dropped = IntCounterVec::new(
+        Opts::new(
+            "tenure_hub_relay_dropped_total",
+            "Datagrams that the hub didn't relay: from neither end of a way, to an end that isn't there, or without room.",
+        ),
+        &["reason"],
+    )?;
+    let reasons =
+        [("foreign", relayed.foreign), ("absent", relayed.absent), ("crowded", relayed.crowded)];
+    for (reason, count) in reasons {
+        dropped.with_label_values(&[reason]).inc_by(count);
+    }
+    Ok([Box::new(ways), Box::new(datagrams), Box::new(bytes), Box::new(dropped)])
 }
 
 /// How full the hub's own tables are, which all of its devices share.

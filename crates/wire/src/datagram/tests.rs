@@ -87,3 +87,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn relayed_datagram_is_taken_out_of_what_is_around_it_and_is_no_datagram_of_a_session() {
+    let probe = Probe { nonce: Echo([7; 16]) }.to_bytes();
+    let bytes = Relayed { way: [3; 8], datagram: &probe }.to_bytes();
+    assert_eq!(bytes.len(), RELAYED_OVERHEAD + probe.len());
+    assert_eq!(Relayed::parse(&bytes), Some(Relayed { way: [3; 8], datagram: &probe }));
+    assert_eq!(Datagram::parse(&bytes), Err(DatagramError::Kind));
+    assert_eq!(Relayed::parse(&bytes[..RELAYED_OVERHEAD - 1]), None);
+    assert_eq!(Relayed::parse(&probe), None);
+}

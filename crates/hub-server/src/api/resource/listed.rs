@@ -14,8 +14,9 @@ pub(super) const DEVICES: Resource = Resource {
             "state",
             "State",
             Kind::Text,
-            "CASE WHEN expires_unix_s >= unixepoch() THEN 'reachable' ELSE 'silent' END",
+            "CASE WHEN expires_unix_s < unixepoch() THEN 'silent' WHEN way = 'nobody' THEN 'shut' ELSE 'reachable' END",
         ),
+        column("way", "Way", Kind::Text, "nullif(way, '')"),
         column("machines", "Machines", Kind::Number, "machines"),
         column(
             "faults",

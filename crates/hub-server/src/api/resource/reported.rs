@@ -14,7 +14,8 @@ pub(super) const MACHINES: Resource = Resource {
             "state",
             "State",
             Kind::Text,
-            "CASE WHEN d.expires_unix_s < unixepoch() THEN 'silent' ELSE coalesce(m.state, 'reachable') END",
+            "CASE WHEN d.expires_unix_s < unixepoch() THEN 'silent' ELSE coalesce(m.state, \
+             CASE d.way WHEN 'nobody' THEN 'shut' ELSE 'reachable' END) END",
         ),
         column("version", "Version", Kind::Text, "m.version"),
         column("repute", "Repute", Kind::Text, "m.repute"),

@@ -39,7 +39,7 @@ pub(super) const TABLES: [Table; 28] = [
     table(
         "devices",
         1,
-        "name, owner, device_key, machine_key, seen_at, machines, first_unix_s, heard_unix_s, expires_unix_s, kept, labels, steady_unix_s",
+        "name, owner, device_key, machine_key, seen_at, machines, first_unix_s, heard_unix_s, expires_unix_s, kept, labels, steady_unix_s, way",
     ),
     table("clocks", 1, "name, unix_s"),
     table("machines", 2, "device, name, machine, machine_key"),

@@ -90,8 +90,8 @@ pub(super) fn revoke_button(row: &[Cell]) -> Markup {
 }
 
 /// States that an owner should look at.
-const BAD: [&str; 7] =
-    ["silent", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
+const BAD: [&str; 8] =
+    ["silent", "shut", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
 
 /// From how many letters on a key is cut to its first ones.
 const KEY_LETTERS: usize = 24;
