@@ -15,7 +15,7 @@ use tenure_wire::control::{
     decode_answer,
 };
 use tenure_wire::datagram::{Epoch, Relayed};
-use tenure_wire::directory::{DeviceRecord, Enrolment, Found, Query, SignedRecord, Way};
+use tenure_wire::directory::{DeviceRecord, Enrolment, Found, Query, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
