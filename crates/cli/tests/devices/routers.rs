@@ -21,7 +21,8 @@ fn device_behind_a_router_is_called_and_looked_after_by_its_name() {
     let user = User::new();
     let mut hub = Process::start(user.own_hub(any_address()));
     let (_attic, router) = behind_router(&user, &mut hub, "attic");
-    let at = ["--device", "attic", "--hub", &hub.address];
+    let address = hub.address.clone();
+    let at = ["--device", "attic", "--hub", &address];
     let install = ["install", &package("probe"), "--grant", "all"];
     user.ok(&[&install[..], &at].concat());
     hub.wait_until_listed("attic", 1);
@@ -71,7 +72,7 @@ fn device_is_called_again_after_its_router_or_its_hub_restarts() {
     user.call(on(&attic), &["probe", "call", "thermostat@nowhere read"]);
     let calls = |hub: &Process| {
         wait_until(|| {
-            let arguments = [&["call", "--hub", &hub.address, "--timeout", "4000"][..], &call[..]];
+            let arguments = [&["call", "--hub", &hub.address, "--timeout", "4"][..], &call[..]];
             let output = finish(user.command(&arguments.concat()));
             match output.stdout == b"hello" {
                 true => Ok(()),
