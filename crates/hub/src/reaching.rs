@@ -97,10 +97,9 @@ impl<S: Storage> Hub<S> {
             (false, true) => Reachable::ByHub,
             (false, false) => Reachable::ByNobody,
         };
-        match self.storage.judged(&device, reachable) {
-            Ok(()) => self.is_dirty = true,
-            Err(error) => self.notify(Notice::NotStored { reason: error.reason }),
-        }
+        self.is_dirty = true;
+        // If that fails, so does the commit, which says why.
+        let _ = self.storage.judged(&device, reachable);
         if judged.is_news && reachable != Reachable::Directly {
             let is_relayed = reachable == Reachable::ByHub;
             self.notify(Notice::Shut { device, address, is_relayed });

@@ -66,6 +66,7 @@ pub struct Changes {
 
 /// The answer to a call, or why there is none.
 pub type Answered = Result<Option<Vec<u8>>, NoResult>;
+
 /// How a device can be reached that keeps in touch with a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reachable {
