@@ -313,7 +313,9 @@ impl<S: Storage> Hub<S> {
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
         if let Some(relayed) = Relayed::parse(datagram) {
             let Self { endpoint, relay, machine, .. } = self;
-            let route_of = |end: &PublicKey| endpoint.shown_route(moment.now, machine, end);
+            let route_of = |end: &PublicKey, incarnation: Option<u64>| {
+                endpoint.shown_route(moment.now, machine, end, incarnation)
+            };
             return relay.take(moment.now, &from, &relayed, route_of);
         }
         let request = self.endpoint.handshake_request(moment.now, &from, datagram);
@@ -532,7 +534,7 @@ impl<S: Storage> Hub<S> {
     }
 
     fn take_call(&mut self, moment: &mut Moment<'_>, handle: IncomingCallHandle, call: Call) {
-        match self.serve(moment, &call) {
+        match self.serve(moment, handle, &call) {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
             Answer::Later(number) => _ = self.handed_over.insert(number, handle),
@@ -599,7 +601,12 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    fn serve(&mut self, moment: &mut Moment<'_>, call: &Call) -> Answer {
+    fn serve(
+        &mut self,
+        moment: &mut Moment<'_>,
+        handle: IncomingCallHandle,
+        call: &Call,
+    ) -> Answer {
         let unix_s = moment.unix_time.seconds;
         let Call { peer, from, function, parameter } = call;
         match function.as_str() {
@@ -608,16 +615,16 @@ impl<S: Storage> Hub<S> {
                 let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
                 let mut found = entry.found();
                 if self.looks.verdict(&entry.record.device_machine, &entry.seen_at) == Verdict::Shut
-                    && let Ok(way) = self.relay_to(moment, peer, None, &entry)
+                    && let Ok(way) = self.relay_to(moment, (*peer, None), None, &entry)
                 {
                     found.seen_at = Address::Relayed(way);
                 }
                 Some(encode(&found))
             })),
-            function::REACH => Answer::Now(
-                decode(parameter)
-                    .map(|reach: Reach| Some(encode(&self.reach(moment, peer, &reach)))),
-            ),
+            function::REACH => Answer::Now(decode(parameter).map(|reach: Reach| {
+                let caller = (*peer, self.endpoint.incarnation_of(handle));
+                Some(encode(&self.reach(moment, caller, &reach)))
+            })),
             function::LIST => Answer::Now(decode(parameter).map(|ListFrom { skip }| {
                 let count = PARAMETER_BYTES_MAX / LISTED_BYTES - 1;
                 let (machines, total) = self.listed.machines(skip as usize, count, unix_s);

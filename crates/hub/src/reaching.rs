@@ -7,6 +7,7 @@ use tenure_wire::directory::{Asker, NotRelayed, Reach, Reached};
 use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::looks::{Judged, Verdict};
+use crate::relay::Caller;
 use crate::{Hub, Moment, Notice, Reachable, Storage};
 
 /// The most askers whose word is remembered.
@@ -19,11 +20,11 @@ impl<S: Storage> Hub<S> {
     pub(crate) fn reach(
         &mut self,
         moment: &mut Moment<'_>,
-        peer: &PublicKey,
+        caller: Caller,
         reach: &Reach,
     ) -> Reached {
         let Reach { query, asker } = reach;
-        let Some(entry) = self.listed.find_for(peer, query, moment.unix_time.seconds).cloned()
+        let Some(entry) = self.listed.find_for(&caller.0, query, moment.unix_time.seconds).cloned()
         else {
             return Reached { found: None, answers_others: None, relayed: Err(NotRelayed::Away) };
         };
@@ -33,15 +34,15 @@ impl<S: Storage> Hub<S> {
             Verdict::Shut => Some(false),
             Verdict::Unknown => None,
         };
-        let relayed = self.relay_to(moment, peer, asker.as_ref(), &entry);
+        let relayed = self.relay_to(moment, caller, asker.as_ref(), &entry);
         Reached { found: Some(entry.found()), answers_others, relayed }
     }
 
-    /// The way by which this hub relays between `peer` and a device of the same owner.
+    /// The way by which this hub relays between `caller` and a device of the same owner.
     pub(crate) fn relay_to(
         &mut self,
         moment: &mut Moment<'_>,
-        peer: &PublicKey,
+        caller: Caller,
         asker: Option<&Asker>,
         entry: &Entry,
     ) -> Result<[u8; 8], NotRelayed> {
@@ -49,15 +50,15 @@ impl<S: Storage> Hub<S> {
             return Err(NotRelayed::Never);
         }
         let (owner, device) = (entry.record.owner, entry.record.device_machine);
-        if self.owner_of(moment, peer, asker)? != owner {
+        if self.owner_of(moment, &caller.0, asker)? != owner {
             return Err(NotRelayed::Stranger);
         }
-        if self.endpoint.shown_route(moment.now, &self.machine, &device).is_none() {
+        if self.endpoint.shown_route(moment.now, &self.machine, &device, None).is_none() {
             // One that is there shows it before the next look.
             self.endpoint.ask_where(moment.now, &self.machine, &device);
             return Err(NotRelayed::Away);
         }
-        self.relay.open(moment.now, moment.entropy, owner, (*peer, device))
+        self.relay.open(moment.now, moment.entropy, owner, (caller, device))
     }
 
     /// Whose the session of `peer` is: by its record if it is a device, else by its own signed word.

@@ -54,7 +54,7 @@ pub(crate) struct Relay {
     /// `None` relays nothing.
     bytes_per_second: Option<u32>,
     ways: BTreeMap<[u8; 8], Ends>,
-    of_ends: BTreeMap<(PublicKey, PublicKey), [u8; 8]>,
+    of_ends: BTreeMap<(Caller, PublicKey), [u8; 8]>,
     waiting: BTreeMap<VerifyingKey, VecDeque<(Address, Vec<u8>)>>,
     waiting_count: usize,
     /// The owner who was served last.
@@ -64,11 +64,15 @@ pub(crate) struct Relay {
     counts: RelayCounts,
 }
 
-/// The two ends of a way, by the keys of their sessions with the hub.
+/// The end that asked for a way, by the key of its sessions with the hub; and its incarnation, if several may be there at once:
+/// the commands of a person have one key.
+pub(crate) type Caller = (PublicKey, Option<u64>);
+
+/// The two ends of a way.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     owner: VerifyingKey,
-    caller: PublicKey,
+    caller: Caller,
     device: PublicKey,
     used_at: Instant,
 }
@@ -99,7 +103,7 @@ impl Relay {
         now: Instant,
         entropy: &mut dyn Entropy,
         owner: VerifyingKey,
-        (caller, device): (PublicKey, PublicKey),
+        (caller, device): (Caller, PublicKey),
     ) -> Result<[u8; 8], NotRelayed> {
         if let Some(way) = self.of_ends.get(&(caller, device))
             && let Some(ends) = self.ways.get_mut(way)
@@ -128,13 +132,14 @@ impl Relay {
         now: Instant,
         from: &Address,
         relayed: &Relayed<'_>,
-        route_of: impl Fn(&PublicKey) -> Option<&'a Address>,
+        route_of: impl Fn(&PublicKey, Option<u64>) -> Option<&'a Address>,
     ) {
         let Some(ends) = self.ways.get_mut(&relayed.way) else {
             self.counts.foreign += 1;
             return;
         };
-        let (caller, device) = (route_of(&ends.caller), route_of(&ends.device));
+        let (key, incarnation) = ends.caller;
+        let (caller, device) = (route_of(&key, incarnation), route_of(&ends.device, None));
         let to = match () {
             () if caller == Some(from) => device,
             () if device == Some(from) => caller,

@@ -68,8 +68,16 @@ impl World {
 
     /// An end of an owner: a device if it has a name. Returns its number.
     fn end(&mut self, owner: u8, name: Option<&'static str>) -> usize {
+        self.end_with(Seed::from_bytes(&[10 + self.ends.len() as u8; 32]), owner, name)
+    }
+
+    /// One more command of the person at that end, with the same keys.
+    fn command_of(&mut self, person: usize, owner: u8) -> usize {
+        self.end_with(Seed::from_bytes(self.ends[person].seed.as_bytes()), owner, None)
+    }
+
+    fn end_with(&mut self, seed: Seed, owner: u8, name: Option<&'static str>) -> usize {
         let number = self.ends.len();
-        let seed = Seed::from_bytes(&[10 + number as u8; 32]);
         let config = tenure_rpc::Config::default();
         let mut endpoint = Endpoint::new(config, self.now, &mut self.entropy).unwrap();
         let own = endpoint.add_machine(seed.device_secret()).unwrap();
@@ -398,6 +406,21 @@ fn datagrams_for_a_way_count_only_from_its_ends_and_are_never_answered() {
     assert_eq!(counts.foreign, before.foreign + 2);
     assert_eq!(counts.datagrams, before.datagrams);
     assert!(world.sent.is_empty(), "{:?}", world.sent);
+}
+
+#[test]
+fn commands_of_one_person_that_run_at_once_have_a_way_each() {
+    let mut world = World::new();
+    let attic = world.device(1, "attic");
+    let first = world.end(1, None);
+    let second = world.command_of(first, 1);
+    let way = way_of(&world.reach(first, "attic", world.asker(first)));
+    assert!(world.is_answered(first, attic, way, b"one"));
+    let other = way_of(&world.reach(second, "attic", world.asker(second)));
+    assert_ne!(way, other);
+    assert!(world.is_answered(second, attic, other, b"two"));
+    assert!(world.is_answered(first, attic, way, b"three"), "the first goes on");
+    assert_eq!(world.hub.relay_counts().foreign, 0);
 }
 
 #[test]

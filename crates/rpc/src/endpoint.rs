@@ -360,10 +360,25 @@ impl<A: PeerAddress> Endpoint<A> {
         Ok(handle)
     }
 
-    /// Where `peer` has shown that it receives, in a session with `machine` that is open.
-    pub fn shown_route(&self, now: Instant, machine: &MachineId, peer: &PublicKey) -> Option<&A> {
+    /// Which incarnation of its peer a call that came in is of, as long as that is remembered.
+    pub fn incarnation_of(&mut self, handle: IncomingCallHandle) -> Option<u64> {
+        self.incoming.callers.by_id(handle.caller).map(|caller| caller.incarnation)
+    }
+
+    /// Where `peer` has shown that it receives, in its newest session with `machine` that is open; or in the newest one of an
+    /// `incarnation` of it.
+    pub fn shown_route(
+        &self,
+        now: Instant,
+        machine: &MachineId,
+        peer: &PublicKey,
+        incarnation: Option<u64>,
+    ) -> Option<&A> {
         let pair = Pair { local: *machine, peer: *peer };
-        let session = self.station.newest_session(now, &pair)?;
+        let session = match incarnation {
+            None => self.station.newest_session(now, &pair),
+            Some(incarnation) => self.station.newest_session_of(now, &pair, incarnation),
+        }?;
         session.reaches().then_some(&session.route)
     }
 

@@ -2,7 +2,7 @@ use tenure_hal::simulated::{Sequence, socket_at};
 
 use super::*;
 
-const CALLER: PublicKey = PublicKey([1; 32]);
+const CALLER: Caller = (PublicKey([1; 32]), None);
 
 fn owner(number: u16) -> VerifyingKey {
     let mut bytes = [0; 32];
@@ -19,7 +19,8 @@ fn send(relay: &mut Relay, way: [u8; 8], count: usize, to: u32) {
     let (from, to) = (Address::Udp(socket_at(1)), Address::Udp(socket_at(to)));
     let relayed = Relayed { way, datagram: &[0; 91] };
     for _ in 0..count {
-        let route_of = |end: &PublicKey| Some(if *end == CALLER { &from } else { &to });
+        let route_of =
+            |end: &PublicKey, _: Option<u64>| Some(if *end == CALLER.0 { &from } else { &to });
         relay.take(Instant::BOOT, &from, &relayed, route_of);
     }
 }
@@ -73,7 +74,7 @@ fn no_more_goes_out_than_the_rate_allows() {
     let relayed = Relayed { way, datagram: &[0; DATAGRAM_BYTES_MAX] };
     let place = Address::Udp(socket_at(1));
     let crowded = relay.counts().crowded;
-    relay.take(now, &place, &relayed, |_| Some(&place));
+    relay.take(now, &place, &relayed, |_, _| Some(&place));
     assert_eq!(relay.counts().crowded, crowded + 1, "one that is longer than any may be");
 }
 

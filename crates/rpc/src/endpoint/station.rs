@@ -148,6 +148,20 @@ impl<A: PeerAddress> Station<A> {
             .max_by_key(|session| session.created)
     }
 
+    /// The same with one incarnation of the peer.
+    pub(super) fn newest_session_of(
+        &self,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+    ) -> Option<&Session<A>> {
+        self.sessions
+            .of_pair(pair)
+            .filter(|session| session.incarnation == incarnation && session.confirmed)
+            .filter(|session| !session.is_over(&self.config, now))
+            .max_by_key(|session| session.created)
+    }
+
     /// Why a call gets no result that `failure` ends: the peer may have given it a turn, in which it waits a little for
     /// the response.
     pub(super) fn or_deferred(&self, now: Instant, pair: &Pair, failure: NoResult) -> NoResult {
