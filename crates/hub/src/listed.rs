@@ -92,9 +92,10 @@ impl Listed {
         self.table.device(name)
     }
 
-    /// The device of that machine of its own.
+    /// The device of that machine of its own: of one that had other names before, the record that ends last.
     pub(crate) fn of_device_machine(&self, key: &PublicKey) -> Option<&Entry> {
-        self.by_device_machine.of(*key).next().and_then(|name| self.device(name))
+        let entries = self.by_device_machine.of(*key).filter_map(|name| self.device(name));
+        entries.max_by_key(|entry| entry.record.expires_unix_s)
     }
 
     /// As [`Table::restore`].

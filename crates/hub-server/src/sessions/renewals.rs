@@ -12,7 +12,7 @@ use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, Next, Value};
 
 const RENEW: &str = "UPDATE devices d SET seen_at = n.seen_at, expires_unix_s = n.expires_unix_s, kept = n.kept, \
-     heard_unix_s = ?6, steady_unix_s = ?7 \
+     heard_unix_s = ?6, steady_unix_s = ?7, way = CASE WHEN d.seen_at = n.seen_at THEN d.way ELSE '' END \
      FROM unnest(CAST(?1 AS TEXT[]), CAST(?2 AS BYTEA[]), CAST(?3 AS BYTEA[]), CAST(?4 AS TEXT[]), CAST(?5 AS BIGINT[])) \
      AS n (name, before, kept, seen_at, expires_unix_s) \
      WHERE d.name = n.name AND d.kept = n.before AND NOT EXISTS (SELECT 1 FROM revoked_devices r \
