@@ -160,7 +160,8 @@ impl Relay {
     pub(crate) fn fill(&mut self, now: Instant) {
         self.now = now;
         let burst = burst_of(self.bytes_per_second);
-        self.budget.fill(now, burst, Duration::from_secs(1) / BURSTS_PER_SECOND);
+        let bytes_per_second = self.bytes_per_second.unwrap_or(0).max(1);
+        self.budget.fill(now, burst, Duration::from_secs(burst.into()) / bytes_per_second);
     }
 
     /// The next datagram that goes out.

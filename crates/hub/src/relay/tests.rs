@@ -1,4 +1,5 @@
 use tenure_hal::simulated::{Sequence, socket_at};
+use tenure_wire::datagram::RELAYED_OVERHEAD;
 
 use super::*;
 
@@ -55,27 +56,41 @@ fn owners_are_served_in_turn_and_the_one_of_whom_most_waits_makes_room() {
 
 #[test]
 fn no_more_goes_out_than_the_rate_allows() {
-    let mut relay = Relay::new(Instant::BOOT, Some(40_000));
+    // A second's and the burst; and ten seconds' of a rate that is below a datagram in the time of a burst.
+    for (rate, ms, expected) in [(40_000, 1_000, 49_000..=50_000), (1_000, 10_000, 11_100..=11_232)]
+    {
+        let mut relay = Relay::new(Instant::BOOT, Some(rate));
+        let ends = (CALLER, device(1));
+        let way = relay.open(Instant::BOOT, &mut Sequence(1), owner(1), ends).unwrap();
+        let mut now = Instant::BOOT;
+        let mut bytes = 0;
+        for _ in 0..ms {
+            now = now + Duration::from_millis(1);
+            send(&mut relay, way, 2, 9);
+            relay.fill(now);
+            while let Some((_, datagram)) = relay.transmit() {
+                bytes += datagram.len();
+            }
+            assert!(relay.poll_at().is_none_or(|at| at > now));
+        }
+        assert!(expected.contains(&bytes), "{bytes} in {ms} ms at {rate} a second");
+    }
+}
+
+#[test]
+fn datagram_that_is_longer_than_any_may_be_is_not_relayed() {
+    let mut relay = Relay::new(Instant::BOOT, Some(1_000_000));
     let ends = (CALLER, device(1));
     let way = relay.open(Instant::BOOT, &mut Sequence(1), owner(1), ends).unwrap();
-    let mut now = Instant::BOOT;
-    let mut bytes = 0;
-    for _ in 0..1_000 {
-        now = now + Duration::from_millis(1);
-        send(&mut relay, way, 2, 9);
-        relay.fill(now);
-        while let Some((_, datagram)) = relay.transmit() {
-            bytes += datagram.len();
-        }
-        assert!(relay.poll_at().is_none_or(|at| at > now));
-    }
-    assert!((49_000..=50_100).contains(&bytes), "a second's and the burst: {bytes}");
-    send(&mut relay, way, 1, 9);
-    let relayed = Relayed { way, datagram: &[0; DATAGRAM_BYTES_MAX] };
     let place = Address::Udp(socket_at(1));
-    let crowded = relay.counts().crowded;
-    relay.take(now, &place, &relayed, |_, _| Some(&place));
-    assert_eq!(relay.counts().crowded, crowded + 1, "one that is longer than any may be");
+    let bytes = [0; DATAGRAM_BYTES_MAX];
+    let mut take = |length: usize| {
+        let relayed = Relayed { way, datagram: &bytes[..length] };
+        relay.take(Instant::BOOT, &place, &relayed, |_, _| Some(&place));
+        relay.counts().crowded
+    };
+    assert_eq!(take(DATAGRAM_BYTES_MAX - RELAYED_OVERHEAD), 0);
+    assert_eq!(take(DATAGRAM_BYTES_MAX - RELAYED_OVERHEAD + 1), 1);
 }
 
 #[test]
