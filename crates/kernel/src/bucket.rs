@@ -36,6 +36,13 @@ impl Bucket {
         Self { rate, span_s, capacity, level: capacity, filled: now }
     }
 
+    /// A bucket of what is counted by the day, as it is after a boot: restarts don't refill it.
+    pub(crate) fn of_day(rate: u64, now: Instant) -> Self {
+        let mut bucket = Self::new(rate, DAY_S, rate / DAY_BURSTS, now);
+        bucket.level = bucket.capacity / BOOT_PART;
+        bucket
+    }
+
     /// How much it holds when it is full.
     #[cfg(feature = "journal")]
     pub(crate) fn capacity(&self) -> u64 {

@@ -19,8 +19,12 @@ pub struct Config {
     pub memory_bytes_max: usize,
     /// Code flash set aside for machines that don't fit into memory together, in bytes; 0 if they must.
     pub swap_bytes_max: u32,
-    /// How long a machine stays in memory at least, once it has come there from flash or new.
+    /// How long a machine that wants the processor stays in memory at least, once it has come there from flash or new. One at
+    /// rest gives way at once, as long as `swap_erasures_per_day` lets it.
     pub swap_residence: Duration,
+    /// How often in a day the flash set aside may be erased, all of it once, to let machines in that would wait otherwise. A
+    /// quarter of it can be used up at once.
+    pub swap_erasures_per_day: u32,
     /// Parameters of tasks and of calls under way, of all machines together, in bytes. No machine
     /// gets more of it than it leaves, so that however many hoard, the next one finds some.
     pub parameter_bytes_max: usize,
@@ -62,6 +66,8 @@ impl Default for Config {
             memory_bytes_max: 320 * 1024,
             swap_bytes_max: 0,
             swap_residence: Duration::from_secs(30),
+            // 100,000 erasures, as NOR flash bears, last for almost seven years.
+            swap_erasures_per_day: 40,
             parameter_bytes_max: 64 * 1024,
             policy: PolicyKind::default(),
             slice_fuel: 20_000,

@@ -15,6 +15,7 @@ use tenure_wire::{LogLevel, NoResult};
 
 use crate::asleep::{NotAsleep, ON_SLEEP, ON_WAKE, SleepError};
 use crate::breadcrumb::Breadcrumb;
+use crate::bucket::Bucket;
 use crate::calls::{CallId, Calls};
 use crate::clock::Clock;
 use crate::code::{CodeError, CodeRegion};
@@ -78,6 +79,8 @@ impl<F: Flash> Kernel<F> {
     ) -> Result<Self, ReadError> {
         let policy = config.policy.build(config.slice_fuel, config.fuel_per_second);
         let code = CodeRegion::new(code, config.swap_bytes_max);
+        let early_bytes_per_day =
+            u64::from(config.swap_bytes_max) * u64::from(config.swap_erasures_per_day);
         let mut kernel = Self {
             scheduler: Scheduler::new(policy, config.slice_fuel),
             parts: Parts {
@@ -89,6 +92,7 @@ impl<F: Flash> Kernel<F> {
                 clock: Clock::default(),
                 processors: Processors::new(config.fuel_per_second),
                 swap_again_at: Instant::default(),
+                early_swaps: Bucket::of_day(early_bytes_per_day, now),
                 #[cfg(feature = "journal")]
                 pages: crate::journal::Pages::default(),
                 #[cfg(feature = "journal")]

@@ -11,6 +11,7 @@ use tenure_wire::console::WHILE_SERVING;
 use tenure_wire::host_call::HostError;
 use tenure_wire::usage::Usage;
 
+use crate::bucket::Bucket;
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::conduct::Repute;
@@ -42,6 +43,8 @@ pub(crate) struct Parts<F> {
     pub(crate) processors: Processors,
     /// Until when nobody is swapped, because the flash failed.
     pub(crate) swap_again_at: Instant,
+    /// Bytes that may be swapped before those in memory have been there for their time.
+    pub(crate) early_swaps: Bucket,
     /// Pages of machines' journals that the node hasn't taken.
     #[cfg(feature = "journal")]
     pub(crate) pages: crate::journal::Pages,
@@ -72,6 +75,7 @@ impl<F: Flash> Parts<F> {
             storage: &mut self.storage,
             processors: &mut self.processors,
             swap_again_at: &mut self.swap_again_at,
+            early_swaps: &mut self.early_swaps,
             config: &self.config,
             now,
         }

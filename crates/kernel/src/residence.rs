@@ -5,7 +5,8 @@
 //!   it has.
 //! - Who came into RAM stays for [`Config::swap_residence`] at least, so that machines
 //!   which want the processor in turn don't wear the flash out; who wants in meanwhile waits.
-//! - Those that don't want the processor go first, and of them who ran least lately.
+//! - Those at rest don't stay: they give way at once, within a budget of bytes a day
+//!   ([`Config::swap_erasures_per_day`]). Of them who ran least lately goes first.
 //!
 //! A program is suspended where it stands, in the middle of a function or of a host call that waits;
 //! whatever else the kernel knows of the machine (its queue, its timers, what it waits for) stays where it
@@ -23,12 +24,13 @@ use tenure_vm::{Instance, InstanceConfig, ResumeError};
 use tenure_wire::LogLevel;
 use tenure_wire::{Budget, CodeKind, Digest};
 
+use crate::bucket::Bucket;
 use crate::code::{CodeError, Extent};
 use crate::config::Config;
 use crate::cost;
 use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::State;
-use crate::machine::Machine;
+use crate::machine::{Machine, Wait};
 use crate::machines::Machines;
 use crate::outbox::Outbox;
 use crate::processors::Processors;
@@ -48,6 +50,7 @@ pub(crate) struct Residence<'a, F> {
     pub(crate) storage: &'a mut Storage<F>,
     pub(crate) processors: &'a mut Processors,
     pub(crate) swap_again_at: &'a mut Instant,
+    pub(crate) early_swaps: &'a mut Bucket,
     pub(crate) config: &'a Config,
     pub(crate) now: Instant,
 }
@@ -90,12 +93,18 @@ impl<F: Flash> Residence<'_, F> {
                 .residents(slot)
                 .filter(|machine| self.may_leave_at(machine) <= self.now)
                 .min_by_key(|machine| (machine.state == State::Ready, machine.ran_at))
-                .map(|machine| (machine.slot, machine.memory_promised()));
-            let Some((leaving, bytes)) = leaving else { return false };
+                .map(|machine| {
+                    let is_early = self.residence_ends_at(machine) > self.now;
+                    (machine.slot, machine.memory_promised(), is_early)
+                });
+            let Some((leaving, bytes, is_early)) = leaving else { return false };
             if let Err(error) = self.suspend(leaving) {
                 *self.swap_again_at = self.now + self.config.swap_residence.max(SWAP_PAUSE);
                 self.log_failed_swap(leaving, error);
                 return false;
+            }
+            if is_early {
+                self.early_swaps.charge(self.now, bytes);
             }
             // The machine that comes in pays for it: one that has nothing to do can't help it.
             if let Some(machine) = self.machines.known_mut(slot) {
@@ -209,8 +218,32 @@ impl<F: Flash> Residence<'_, F> {
         })
     }
 
+    /// When the machine may go to flash. One at rest needn't stay for its time once the budget has room for it.
     fn may_leave_at(&self, machine: &Machine) -> Instant {
+        let residence_ends_at = self.residence_ends_at(machine);
+        if !self.is_at_rest(machine) {
+            return residence_ends_at;
+        }
+        let bytes = machine.memory_promised();
+        residence_ends_at.min(self.early_swaps.full_enough_at(bytes))
+    }
+
+    fn residence_ends_at(&self, machine: &Machine) -> Instant {
         machine.resident_since + self.config.swap_residence
+    }
+
+    /// Whether the machine won't want the processor by itself before others that came in for a time have left.
+    fn is_at_rest(&self, machine: &Machine) -> bool {
+        match machine.state {
+            State::Ready => false,
+            State::Waiting => match machine.wait {
+                Some(Wait::Until(at) | Wait::Event(Some(at))) => {
+                    at > self.now + self.config.swap_residence
+                }
+                _ => true,
+            },
+            _ => true,
+        }
     }
 
     fn new_program(&mut self, slot: Slot) -> Result<Program, Fault> {

@@ -167,6 +167,8 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
 pub fn roomy_kernel() -> tenure_kernel::Config {
     tenure_kernel::Config {
         machines_max: 32,
+        // On what the flash is a file of.
+        swap_erasures_per_day: 4_000,
         memory_bytes_max: ROOMY_BYTES,
         parameter_bytes_max: 8 * 1024 * 1024,
         slice_fuel: 200_000,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure_kernel::{Config, InstallError, Ran, Repute};
 use tenure_wire::{Budget, MachineId};
 
+use crate::calls::forwarder;
 use crate::world::{Device, id_of, key, name, text};
 
 /// Counts in a global and in memory, across sleeps in the middle of nested functions.
@@ -20,6 +21,7 @@ const COUNTING: &str = r#"(global $count (mut i32) (i32.const 0))
       (i32.store (i32.const 12000) (i32.add (i32.load (i32.const 12000)) (i32.const 1)))
       (if (i32.ne (global.get $count) (i32.load (i32.const 12000))) (then unreachable))
       (call $reply_digit (global.get $count)))"#;
+const ANSWERING: &str = r#"(func (export "answer") (call $reply_digit (i32.const 7)))"#;
 const SPINNER: &str = r#"(func (export "entry") (loop (br 0)))"#;
 
 /// Room for two machines of the default budget, and a megabyte of flash of which half is set aside.
@@ -93,6 +95,50 @@ fn machines_that_take_turns_in_memory_give_what_they_would_give_there() {
     assert!(expected.iter().all(|count| *count > 5), "{expected:?}");
     assert!(device.kernel.machines().any(|info| info.is_swapped));
     assert!(device.kernel.machines().all(|info| info.repute == Repute::Good && info.faults == 0));
+}
+
+/// Half a minute of residence, and erasures for 49 early swaps after a boot.
+fn patient() -> Config {
+    Config {
+        swap_residence: Duration::from_secs(30),
+        swap_erasures_per_day: 400,
+        ..cramped(160 * 1024)
+    }
+}
+
+#[test]
+fn machine_at_rest_gives_way_at_once_within_the_budget_of_erasures() {
+    let mut device = Device::with(patient());
+    let all: Vec<_> = (0..4).map(|number| device.install(&letter(number), ANSWERING)).collect();
+    run_dry(&mut device);
+    let waits: Vec<Duration> = (0..160)
+        .map(|round: usize| {
+            let begun = device.now;
+            let ticket = device.deliver(all[round % 4], "answer", None).unwrap();
+            run_dry(&mut device);
+            assert_eq!(text(device.replies.remove(&ticket).expect("an answer")), "7");
+            device.now.since(begun)
+        })
+        .collect();
+    let at_once = waits.iter().take_while(|wait| **wait < Duration::from_millis(100)).count();
+    assert!((40..60).contains(&at_once), "{at_once}: {waits:?}");
+    assert!(waits.iter().all(|wait| *wait <= Duration::from_secs(31)), "{waits:?}");
+    let later: Duration = waits[at_once..].iter().sum();
+    let mean = later / (waits.len() - at_once) as u32;
+    assert!(mean > Duration::from_secs(5), "the flash is spared: {mean:?}");
+}
+
+#[test]
+fn machine_that_waits_for_another_gives_way_to_it() {
+    let mut device = Device::with(Config { memory_bytes_max: 25 * 1024, ..patient() });
+    let asking = device.install("a", &forwarder("b", "answer"));
+    device.install("b", ANSWERING);
+    run_dry(&mut device);
+    let begun = device.now;
+    let ticket = device.deliver(asking, "forward", None).unwrap();
+    run_dry(&mut device);
+    assert_eq!(text(device.replies.remove(&ticket).expect("an answer")), "7");
+    assert!(device.now.since(begun) < Duration::from_millis(100), "{:?}", device.now.since(begun));
 }
 
 #[test]
