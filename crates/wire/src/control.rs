@@ -41,7 +41,7 @@ pub use mesh::{
 pub use outside::{
     BridgeStatus, CoapStatus, DateStatus, DateTeller, OutsideError, OutsideStatus, ReachStatus,
 };
-pub use table::{Access, Caller, FunctionInfo, Functions};
+pub use table::{Access, Caller, FunctionDescription, FunctionInfo, Functions};
 pub use tenancy::{
     GrantQuery, GrantReport, JournalKeep, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery,
     Renew, SecretList, SecretStatus,

@@ -29,7 +29,7 @@ pub(super) fn module(description: &Description) -> String {
 
 fn declaration(call: &HostCallInfo) -> String {
     let mut text = String::from("\n/**\n");
-    for line in call.documentation {
+    for line in call.documentation() {
         assert!(!line.contains("*/"), "a comment would end within {}'s: {line}", call.name);
         let _ = writeln!(text, " *{line}");
     }

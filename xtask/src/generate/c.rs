@@ -39,7 +39,7 @@ pub(super) fn header(description: &Description) -> String {
 
 fn declaration(call: &HostCallInfo) -> String {
     let mut text = String::from("\n/*");
-    for (number, line) in call.documentation.iter().enumerate() {
+    for (number, line) in call.documentation().iter().enumerate() {
         assert!(!line.contains("*/"), "a comment of C would end within {}'s: {line}", call.name);
         let indent = if number == 0 { "" } else { "\n *" };
         text += &format!("{indent}{line}");

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use tenure_wire::control::{Access, FunctionInfo, OLDEST, TABLE, VERSION};
+use tenure_wire::control::{
+    Access, DESCRIPTIONS, FunctionDescription, FunctionInfo, OLDEST, TABLE, VERSION,
+};
 
 use super::Description;
 
@@ -34,26 +36,27 @@ pub(super) fn page(_: &Description) -> String {
          ## Functions\n\n\
          | function | request | answer | access | since | meaning |\n|---|---|---|---|--:|---|\n"
     );
-    for function in TABLE {
-        text += &row(function);
+    for (function, description) in TABLE.iter().zip(DESCRIPTIONS) {
+        text += &row(function, description);
     }
     text + "\nThe types are structs of `tenure_wire::control`.\n"
 }
 
-fn row(function: &FunctionInfo) -> String {
+fn row(function: &FunctionInfo, description: &FunctionDescription) -> String {
     let access = match function.access {
         Access::Owner => "owner",
         Access::Tenant => "tenant",
         Access::Anybody => "anybody",
     };
-    let documentation: Vec<&str> = function.documentation.iter().map(|line| line.trim()).collect();
+    let documentation: Vec<&str> =
+        description.documentation.iter().map(|line| line.trim()).collect();
     let mut row = String::new();
     let _ = writeln!(
         row,
         "| `{}` | {} | {} | {access} | {} | {} |",
         function.name,
-        type_name(function.request),
-        type_name(function.response),
+        type_name(description.request),
+        type_name(description.response),
         function.since,
         documentation.join(" "),
     );

@@ -48,7 +48,7 @@ fn section(call: &HostCallInfo) -> String {
     };
     let wasm_result = call.wasm_result().map_or("", wasm_name);
     let wasm: Vec<&str> = call.wasm_parameters().map(wasm_name).collect();
-    let documentation: Vec<&str> = call.documentation.iter().map(|line| line.trim()).collect();
+    let documentation: Vec<&str> = call.documentation().iter().map(|line| line.trim()).collect();
     format!(
         "\n### {name}\n\n```text\n{name}({parameters}){result}\n({wasm}) -> ({wasm_result})\n\
          ```\n\n{documentation}\n",

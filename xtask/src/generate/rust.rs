@@ -26,7 +26,7 @@ pub(super) fn module(description: &Description) -> String {
         if position > 0 {
             text.push('\n');
         }
-        for line in call.documentation {
+        for line in call.documentation() {
             let _ = writeln!(text, "        ///{line}");
         }
         text += &signature(call, "        ", "pub ", ";\n");
@@ -58,7 +58,7 @@ fn native(description: &Description) -> String {
     );
     for call in description.calls {
         text.push('\n');
-        for line in call.documentation {
+        for line in call.documentation() {
             let _ = writeln!(text, "    ///{line}");
         }
         text += &signature(call, "    ", "pub unsafe ", " {\n");

@@ -81,7 +81,7 @@ pub(super) fn package(description: &Description) -> String {
 
 fn function(call: &HostCallInfo) -> String {
     let mut text = String::from("\n");
-    for line in call.documentation {
+    for line in call.documentation() {
         let _ = writeln!(text, "  ///{line}");
     }
     let parameters: Vec<String> = call.parameters.iter().map(parameter).collect();

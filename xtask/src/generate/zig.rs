@@ -33,7 +33,7 @@ pub(super) fn module(description: &Description) -> String {
 
 fn declaration(call: &HostCallInfo) -> String {
     let mut text = String::from("\n");
-    for line in call.documentation {
+    for line in call.documentation() {
         let _ = writeln!(text, "///{line}");
     }
     let parameters: Vec<String> = call.parameters.iter().flat_map(parameter).collect();

@@ -1,18 +1,23 @@
 //! The macro that turns the table into types, and the types that describe a function.
 
-/// A function of the owner's protocol, as data: what dispatch, client and generators need.
+/// A function of the owner's protocol, as data: what dispatch and client need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionInfo {
     /// The name on the wire.
     pub name: &'static str,
-    /// The type of the request, empty if there is none.
-    pub request: &'static str,
-    /// The type of the answer, `()` if it is empty.
-    pub response: &'static str,
     /// The callers who may call it.
     pub access: Access,
     /// The first version of the protocol that has it.
     pub since: u16,
+}
+
+/// The rest of the table, for generators: apart, so that no device carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionDescription {
+    /// The type of the request, empty if there is none.
+    pub request: &'static str,
+    /// The type of the answer, `()` if it is empty.
+    pub response: &'static str,
     /// Its work, a line of text each.
     pub documentation: &'static [&'static str],
 }
@@ -173,10 +178,16 @@ macro_rules! control_functions {
         pub const TABLE: &[FunctionInfo] = &[
             $(FunctionInfo {
                 name: stringify!($name),
-                request: stringify!($($request)*),
-                response: stringify!($response),
                 access: table::access!($access),
                 since: $since,
+            }),*
+        ];
+
+        /// The description of each function, in the same order.
+        pub const DESCRIPTIONS: &[FunctionDescription] = &[
+            $(FunctionDescription {
+                request: stringify!($($request)*),
+                response: stringify!($response),
                 documentation: &[$($documentation),*],
             }),*
         ];

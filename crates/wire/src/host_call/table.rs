@@ -2,7 +2,7 @@
 
 use super::{GuestBuffer, GuestBytes, GuestText};
 
-/// One host call, as data: what generators and import checks need.
+/// One host call, as data: what import checks and generators need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCallInfo {
     /// The number that stands for it in images.
@@ -13,11 +13,15 @@ pub struct HostCallInfo {
     pub parameters: &'static [Parameter],
     /// The result.
     pub result: ResultKind,
-    /// Its work, a line of text each.
-    pub documentation: &'static [&'static str],
 }
 
 impl HostCallInfo {
+    /// Its work, a line of text each: for generators, and apart from the table, so that no device carries it.
+    pub fn documentation(&self) -> &'static [&'static str] {
+        let place = super::TABLE.iter().position(|call| call.number == self.number);
+        place.map_or(&[], |place| super::DOCUMENTATION[place])
+    }
+
     /// The wasm types of its parameters, in order.
     pub fn wasm_parameters(&self) -> impl Iterator<Item = WasmType> {
         self.parameters
@@ -241,9 +245,11 @@ macro_rules! host_calls {
                     }),*
                 ],
                 result: ResultKind::$result,
-                documentation: &[$($documentation),*],
             }),*
         ];
+
+        /// The documentation of each host call, in the same order.
+        pub(crate) const DOCUMENTATION: &[&[&str]] = &[$(&[$($documentation),*]),*];
     };
 }
 pub(super) use host_calls;
