@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
-use tenure_testbed::patience;
+use tenure_testbed::{patience, wait_until};
 
 use crate::harness::{Process, User, any_address, free_ipv4_address};
 use crate::hub::get;
@@ -136,7 +136,11 @@ fn trace_of_a_stranger_is_not_gone_on_with_and_a_hub_without_its_collector_serve
     drop(collector);
     let away = User::new();
     let (_hub, pages) = self::hub(&away, "127.0.0.1:1", &[]);
-    assert!(get(&pages, "/ready", "").ends_with("ready\n"));
+    // Pages may answer before the directory listens.
+    wait_until(|| match get(&pages, "/ready", "") {
+        answer if answer.ends_with("ready\n") => Ok(()),
+        answer => Err(answer),
+    });
     let error = away.error(&[
         "hub",
         "--data",
