@@ -68,8 +68,8 @@ fn renewals_of_a_turn_are_stored_at_once_and_what_is_no_renewal_as_before() {
     let answers = register_at_once(&mut world, &mut devices);
     assert_eq!(refusals(answers), [None; 4]);
     let storage = world.hub.storage();
-    let names = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
-    assert_eq!(storage.renewed, [names(&["attic", "barn", "cellar"]) as Vec<Name>]);
+    let renewed: Vec<Name> = ["attic", "barn", "cellar"].map(|name| name.parse().unwrap()).into();
+    assert_eq!(storage.renewed, [renewed]);
     assert_eq!(storage.puts, 1, "of the shed");
     let shared = storage.shared.clone().unwrap();
     let [attic, .., shed] = devices.each_ref().map(Device::signed);
