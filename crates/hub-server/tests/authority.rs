@@ -353,6 +353,7 @@ fn names_that_read_alike_are_one_person_s_and_those_that_mislead_are_nobody_s() 
         "...",
         "\u{FF0E}\u{FF0E}",
         "Ad\u{200B}a",
+        "\u{FF21}\u{308}da",
         "\u{410}da",
         "token ci",
         "Ada, token ci",
@@ -360,7 +361,7 @@ fn names_that_read_alike_are_one_person_s_and_those_that_mislead_are_nobody_s() 
         assert_eq!(invited(&world, &key, name, "viewer"), 422, "{name:?}");
     }
     let ada = code(&world, &key, "\u{C4}da", "viewer");
-    for like in ["\u{E4}da", "\u{C4}DA", "\u{FF21}\u{308}da"] {
+    for like in ["\u{E4}da", "\u{C4}DA"] {
         assert_eq!(invited(&world, &key, like, "viewer"), 409, "{like}");
     }
     // The same name, written otherwise, is the same invitation.

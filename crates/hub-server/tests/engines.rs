@@ -526,7 +526,7 @@ fn calls_beside_the_directory_are_answered_once_what_they_wrote_is_safe() {
         wait_until(|| answer_beside(&mut hub, &place.location()));
         let (peer, hub_key) = (records::device_machine(), PublicKey([3; 32]));
         let mut ask = |number: u64, function: &str| {
-            let label = format!("round={number}").parse().unwrap();
+            let label = format!("round=n{number}").parse().unwrap();
             let query = WorkQuery { labels: Some(Labels(vec![label])), seen: None };
             let parameter = postcard::to_allocvec(&query).unwrap();
             let call = ServiceCall {
@@ -551,7 +551,7 @@ fn calls_beside_the_directory_are_answered_once_what_they_wrote_is_safe() {
             let answer: Answer<Work> = postcard::from_bytes(&answer.unwrap().unwrap()).unwrap();
             if place.way().is_none() || answer.is_ok() {
                 answer.unwrap();
-                assert_eq!(place.rows("SELECT labels FROM devices"), [format!("round={number}")]);
+                assert_eq!(place.rows("SELECT labels FROM devices"), [format!("round=n{number}")]);
             }
         }
     }

@@ -393,6 +393,8 @@ fn datagrams_for_a_way_count_only_from_its_ends_and_are_never_answered() {
     let person = world.end(1, None);
     let way = way_of(&world.reach(person, "attic", world.asker(person)));
     assert!(world.is_answered(person, attic, way, b"hello"));
+    // What confirms the answer goes over the relay as well.
+    world.pass(Duration::from_secs(1));
     let before = world.hub.relay_counts();
     world.sent.clear();
     let stranger = Address::Udp(socket_at(50));
@@ -429,6 +431,7 @@ fn peer_that_claims_a_victims_address_has_nothing_relayed_there() {
     let (attic, cabin) = (world.device(1, "attic"), world.device(1, "cabin"));
     let way = way_of(&world.reach(attic, "cabin", None));
     assert!(world.is_answered(attic, cabin, way, b"hello"));
+    world.pass(Duration::from_secs(1));
     // The holder of the cabin's keys sends the next datagram of its session with the sender's address of a victim, where
     // it hears nothing.
     let victim = Address::Udp(socket_at(60));

@@ -136,7 +136,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         // Nobody reads that but developers.
         let of = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
-        if !of.is_some_and(|of| of.ident == "Debug") && !item.attrs.iter().any(is_left_out) {
+        if of.is_none_or(|of| of.ident != "Debug") && !item.attrs.iter().any(is_left_out) {
             visit::visit_item_impl(self, item);
         }
     }

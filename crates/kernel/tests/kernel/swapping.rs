@@ -135,7 +135,7 @@ fn machine_that_waits_for_another_gives_way_to_it() {
     device.install("b", ANSWERING);
     run_dry(&mut device);
     let begun = device.now;
-    let ticket = device.deliver(asking, "forward", None).unwrap();
+    let ticket = device.deliver(asking, "forward", Some(b"x")).unwrap();
     run_dry(&mut device);
     assert_eq!(text(device.replies.remove(&ticket).expect("an answer")), "7");
     assert!(device.now.since(begun) < Duration::from_millis(100), "{:?}", device.now.since(begun));
