@@ -7,6 +7,7 @@
 //! - Of several processes the one with the lease ([`ALARMS`](crate::store::shared::ALARMS)) changes alarms.
 
 mod mails;
+mod place;
 mod queue;
 mod rules;
 mod seen;
@@ -15,8 +16,8 @@ mod watch;
 mod webhooks;
 
 pub use mails::{Email, EmailAddress, EmailCredentials, EmailSecurity, NoEmailAddress};
+pub(crate) use place::on;
 pub use rules::{Condition, ConditionError, RULES_MAX, Rule, Rules, SUBJECTS};
-pub(crate) use seen::on;
 pub(crate) use states::{Acknowledgement, Alarm, answer, open_of_owner};
 pub use watch::Alarms;
 pub use webhooks::{NoWebhookSecret, Webhook, WebhookSecret};

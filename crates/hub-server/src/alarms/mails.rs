@@ -26,8 +26,8 @@ use tenure_wire::printable::printable;
 use tenure_wire::url::Host;
 use tenure_wire::{MachineId, Name};
 
+use super::place::on;
 use super::queue::{CLAIMED_S, Outcome, Refusal, Told, Waiting};
-use super::seen::on;
 
 /// How long a mail takes at most from when it is to be sent, in milliseconds. A server within its own patience may take longer
 /// (RFC 5321 §4.5.3.2); the mail is tried again then.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tenure_crypto::sha256;
 use tenure_wire::Name;
 
-use super::seen::THE_HUB;
+use super::place::THE_HUB;
 use crate::devices::receipts::time;
 use crate::exchange::encoded;
 use crate::store::audit::{self, seconds};

@@ -8,6 +8,7 @@ use tenure_package::Tariff;
 use tenure_wire::Name;
 use tenure_wire::printable::{counted, span};
 
+use super::place::THE_HUB;
 use super::rules::{Condition, Rule};
 use crate::devices::receipts;
 use crate::rollouts::{carries, text_of};
@@ -29,14 +30,6 @@ pub(super) struct Now<'a> {
     pub(super) jump: Option<Jump>,
     /// The prices of bills, if there are any.
     pub(super) tariff: Option<&'a Tariff>,
-}
-
-/// The place of a device's name where an alarm is on the hub itself. No name is empty.
-pub(super) const THE_HUB: &str = "";
-
-/// The device that an alarm is on, or that it is on the hub, as people read it.
-pub(crate) fn on(device: &str) -> &str {
-    if device == THE_HUB { "the hub" } else { device }
 }
 
 /// A device on which a condition holds.

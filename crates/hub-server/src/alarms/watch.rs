@@ -9,6 +9,7 @@ use tenure_reach::Reach;
 use tenure_wire::Name;
 
 use super::mails::Mails;
+use super::place::THE_HUB;
 use super::queue::{self, Outcome};
 use super::rules::{Condition, Rule, Rules};
 use super::seen::{self, Now, Seen};
@@ -299,7 +300,7 @@ fn is_due(due_unix_s: u64, every_s: u64, unix_s: u64) -> bool {
 
 /// What a rule has one alarm on at a time.
 fn key_of<'a>(device: &'a str, owner: &'a str) -> (&'a str, &'a str) {
-    (device, if device == seen::THE_HUB { owner } else { "" })
+    (device, if device == THE_HUB { owner } else { "" })
 }
 
 fn write(connection: &Connection, change: &Change<'_>, unix_s: u64) -> Result<(), Error> {

@@ -30,7 +30,8 @@ pub(crate) fn forget(
     let Over { table, owner, condition, one } = over;
     // As a rule there is none, which an index tells; counting by owner would read the whole table.
     let first = format!("SELECT {owner} FROM {table} WHERE {condition} LIMIT 1");
-    let first: Vec<String> = connection.statement(&first).query_map(parameters, |row| row.get(0))?;
+    let first: Vec<String> =
+        connection.statement(&first).query_map(parameters, |row| row.get(0))?;
     if first.is_empty() {
         return Ok(());
     }
