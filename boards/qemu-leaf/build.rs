@@ -7,4 +7,5 @@ fn main() {
     // Functions that are the same code stand there once: 2.4 KB of the protocols' generic code.
     println!("cargo::rustc-link-arg=--icf=all");
     println!("cargo::rerun-if-changed=memory.x");
+    println!("cargo::rerun-if-changed=device.x");
 }

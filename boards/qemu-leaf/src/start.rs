@@ -92,6 +92,20 @@ pub(crate) fn enable_interrupts() {
     }
 }
 
+/// How many interrupts the chip has (LM3S6965 data sheet, table 2-9).
+const INTERRUPTS: usize = 44;
+
+/// Their vectors, behind those of the processor. Without a table of the chip's own there is room for all 240 that a
+/// Cortex-M3 can have.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".vector_table.interrupts")]
+static __INTERRUPTS: [unsafe extern "C" fn(); INTERRUPTS] = {
+    unsafe extern "C" {
+        fn DefaultHandler();
+    }
+    [DefaultHandler; INTERRUPTS]
+};
+
 #[exception]
 unsafe fn DefaultHandler(number: i16) {
     match number {
