@@ -29,7 +29,8 @@ impl FlashGeometry {
 ///   as no bit is asked to go from 0 to 1.
 /// - When power fails during `program`, any prefix of the bytes may be programmed, and the program
 ///   unit at its end may hold any mixture of old and new bits; during `erase`, the sector may hold
-///   anything. No other sector changes.
+///   anything. No other sector changes. A bit that was left between two states so may read otherwise at
+///   each start, until a 0 is programmed over it or its sector is erased.
 /// - When a call returns `Ok`, its effect survives a loss of power.
 pub trait Flash {
     /// The shape of this device, the same at every call.

@@ -2,8 +2,8 @@
 //! peripherals that follow a script, addresses of a simulated network, and randomness that is none.
 //!
 //! Invariants:
-//! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, and tears what the contract says
-//!   may be torn; so what works on it builds on nothing else.
+//! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, tears what the contract says may be
+//!   torn, and reads what was torn otherwise at each start; so what works on it builds on nothing else.
 //! - The same calls with the same seed do the same, bit for bit.
 
 use alloc::vec;
@@ -16,10 +16,13 @@ mod place;
 mod random;
 #[cfg(test)]
 mod tests;
+mod torn;
 
 pub use peripherals::{Button, Camera, Lamp, Point, Thermometer};
 pub use place::{place_at, socket_at};
 pub use random::Random;
+
+use torn::Torn;
 
 /// Bytes that pass for random and are the same in every run: Knuth's linear congruential generator.
 #[derive(Clone, Debug)]
@@ -42,6 +45,7 @@ pub struct RamFlash {
     bytes: Vec<u8>,
     counters: FlashCounters,
     power: Power,
+    torn: Torn,
 }
 
 /// Operations on a [`RamFlash`] since it was made or since its counters were reset.
@@ -80,7 +84,8 @@ impl RamFlash {
     /// they have too much is cut off.
     pub fn with_bytes(geometry: FlashGeometry, mut bytes: Vec<u8>) -> Self {
         bytes.resize(geometry.bytes() as usize, 0xFF);
-        Self { geometry, bytes, counters: FlashCounters::default(), power: Power::On }
+        let counters = FlashCounters::default();
+        Self { geometry, bytes, counters, power: Power::On, torn: Torn::default() }
     }
 
     /// Lets `operations` more programs and erases succeed and tears the one after; from then on
@@ -99,8 +104,12 @@ impl RamFlash {
         self.power = Power::Off;
     }
 
-    /// Gives the power back, and forgets a cut that was planned.
+    /// Gives the power back, and forgets a cut that was planned. If it was gone, what cuts left between
+    /// two states reads as it happens to from now on.
     pub fn restore_power(&mut self) {
+        if self.is_off() {
+            self.torn.draw(&mut self.bytes);
+        }
         self.power = Power::On;
     }
 
@@ -177,16 +186,18 @@ impl Flash for RamFlash {
         let torn = self.draw_power()?;
         self.counters.programs += 1;
         self.counters.program_bytes += bytes.len() as u64;
-        match torn {
-            None => {
-                self.bytes[range].copy_from_slice(bytes);
-                Ok(())
-            }
-            Some(mut generator) => {
-                tear_program(&mut self.bytes[range], bytes, unit, &mut generator);
-                Err(FlashError::Hardware)
-            }
-        }
+        let Some(mut generator) = torn else {
+            self.torn.program(&mut self.bytes, range.start, bytes);
+            return Ok(());
+        };
+        // A prefix is programmed, and the unit at its end is left between what it was and what it should be.
+        let whole = generator.below((bytes.len() / unit) as u64 + 1) as usize * unit;
+        self.torn.program(&mut self.bytes, range.start, &bytes[..whole]);
+        let end = (whole + unit).min(bytes.len());
+        self.torn.tear_program(&self.bytes, range.start + whole, &bytes[whole..end]);
+        self.torn.seed(generator);
+        self.torn.draw(&mut self.bytes);
+        Err(FlashError::Hardware)
     }
 
     fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
@@ -197,43 +208,18 @@ impl Flash for RamFlash {
         let range = self.range(sector * sector_bytes, sector_bytes as usize)?;
         let torn = self.draw_power()?;
         self.counters.erases += 1;
-        match torn {
-            None => {
-                self.bytes[range].fill(0xFF);
-                Ok(())
-            }
-            Some(mut generator) => {
-                tear_erase(&mut self.bytes[range], &mut generator);
-                Err(FlashError::Hardware)
-            }
-        }
+        let Some(generator) = torn else {
+            self.torn.erase(&range);
+            self.bytes[range].fill(0xFF);
+            return Ok(());
+        };
+        self.torn.tear_erase(&self.bytes, range);
+        self.torn.seed(generator);
+        self.torn.draw(&mut self.bytes);
+        Err(FlashError::Hardware)
     }
 
     fn mapped(&self) -> Option<&[u8]> {
         Some(&self.bytes)
-    }
-}
-
-/// Programs a prefix, and of the unit at its end any of the bits.
-fn tear_program(stored: &mut [u8], bytes: &[u8], unit: usize, generator: &mut Random) {
-    let units = bytes.len() / unit;
-    let whole = generator.below(units as u64 + 1) as usize * unit;
-    stored[..whole].copy_from_slice(&bytes[..whole]);
-    let end = (whole + unit).min(bytes.len());
-    for (old, new) in stored[whole..end].iter_mut().zip(&bytes[whole..end]) {
-        *old &= new | generator.number() as u8;
-    }
-}
-
-/// Leaves in the sector what a device may: the old bytes, some of them, erased ones or noise.
-fn tear_erase(sector: &mut [u8], generator: &mut Random) {
-    let cut = generator.below(sector.len() as u64 + 1) as usize;
-    match generator.below(6) {
-        0 => {}
-        1 => sector.fill(0xFF),
-        2 => sector[..cut].fill(0xFF),
-        3 => sector[cut..].fill(0xFF),
-        4 => sector.iter_mut().for_each(|byte| *byte |= generator.number() as u8),
-        _ => sector.iter_mut().for_each(|byte| *byte = generator.number() as u8),
     }
 }

@@ -54,6 +54,52 @@ fn a_torn_erase_touches_its_own_sector_alone() {
     }
 }
 
+/// What four bytes at `offset` read as at twenty starts.
+fn at_starts(flash: &mut RamFlash, offset: usize) -> Vec<[u8; 4]> {
+    let mut found = Vec::new();
+    for _ in 0..20 {
+        flash.cut_power();
+        flash.restore_power();
+        found.push(*flash.bytes()[offset..].first_chunk().unwrap());
+    }
+    found
+}
+
+#[test]
+fn torn_unit_reads_otherwise_at_each_start_until_zeros_are_programmed_over_it() {
+    let mut differed = 0;
+    for seed in 0..50 {
+        let mut flash = RamFlash::new(SMALL);
+        flash.cut_power_after(0, seed);
+        assert!(flash.program(4, &[0x0F; 4]).is_err());
+        let found = at_starts(&mut flash, 4);
+        assert!(found.iter().flatten().all(|byte| byte & 0x0F == 0x0F), "seed {seed}: {found:?}");
+        assert!(at_starts(&mut flash, 8).iter().all(|unit| *unit == [0xFF; 4]));
+        differed += usize::from(found.iter().any(|unit| *unit != found[0]));
+
+        let stored = *flash.bytes()[4..].first_chunk::<4>().unwrap();
+        flash.program(4, &stored.map(|byte| byte & 0x3F)).unwrap();
+        let found = at_starts(&mut flash, 4);
+        assert!(found.iter().flatten().all(|byte| byte & 0xC0 == 0), "seed {seed}: {found:?}");
+        flash.program(4, &[0; 4]).unwrap();
+        assert!(at_starts(&mut flash, 4).iter().all(|unit| *unit == [0; 4]), "seed {seed}");
+    }
+    assert!(differed > 15, "{differed} of 50");
+}
+
+#[test]
+fn sector_whose_erasure_was_cut_reads_otherwise_until_it_is_erased() {
+    for seed in 0..50 {
+        let mut flash = RamFlash::with_bytes(SMALL, vec![0x55; 256]);
+        flash.cut_power_after(0, seed);
+        assert!(flash.erase(1).is_err());
+        let found = at_starts(&mut flash, 64);
+        assert!(found.contains(&[0x55; 4]) && found.contains(&[0xFF; 4]), "seed {seed}: {found:?}");
+        flash.erase(1).unwrap();
+        assert!(at_starts(&mut flash, 64).iter().all(|unit| *unit == [0xFF; 4]), "seed {seed}");
+    }
+}
+
 #[test]
 fn partitions_share_a_device_and_keep_to_themselves() {
     let device = RefCell::new(RamFlash::new(SMALL));

@@ -175,9 +175,13 @@ impl Device {
     pub(crate) fn reboot(mut self) -> Self {
         let base = self.base.clone();
         let config = self.kernel.config().clone();
-        let store = self.kernel.store().flash().bytes().to_vec();
-        let code = self.kernel.code().mapped().unwrap().to_vec();
-        let (store, code) = (RamFlash::with_bytes(STORE, store), RamFlash::with_bytes(CODE, code));
+        let store = self.kernel.store().flash().clone();
+        let code = self.kernel.code().flash_mut().clone();
+        let [store, code] = [store, code].map(|mut flash| {
+            flash.cut_power();
+            flash.restore_power();
+            flash
+        });
         Self { base, ..Self::boot(store, code, config) }
     }
 

@@ -336,9 +336,10 @@ impl World {
             while stranger.endpoint.transmit().is_some() {}
         }
         fuse.set(None);
-        parts.store.flash.restore_power();
-        parts.code.flash.restore_power();
-        parts.staging.flash.restore_power();
+        for wired in [&mut parts.store, &mut parts.code, &mut parts.staging] {
+            wired.flash.cut_power();
+            wired.flash.restore_power();
+        }
         let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
