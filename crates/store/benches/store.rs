@@ -108,10 +108,15 @@ fn measure(keys: u64) -> Vec<Row> {
     let live = 100.0 * occupancy.stored_bytes as f64 / f64::from(geometry(keys).bytes());
     row("flash that is live", "percent", live);
 
-    let flash = store.into_flash();
+    let mut flash = store.into_flash();
+    flash.reset_counters();
     let begin = Instant::now();
     let (store, report) = Store::mount(flash).unwrap();
     row("mount", "ms", begin.elapsed().as_secs_f64() * 1000.0);
+    let counted = store.flash().counters();
+    row("programs per mount", "operations", counted.programs as f64);
+    row("bytes programmed per mount", "bytes", counted.program_bytes as f64);
+    row("erases per mount", "operations", counted.erases as f64);
     let index_bytes = store.occupancy().index_bytes as f64;
     row("index RAM per 1,000 keys, mounted", "bytes", 1000.0 * index_bytes / keys as f64);
     assert_eq!(report.keys as u64, keys);

@@ -7,11 +7,13 @@
 //!
 //! Invariants:
 //! - Nothing that was acknowledged is lost, and nothing that was refused is there.
+//! - What a power cut broke off is there as a whole or not at all from the first mount on, although bits that the
+//!   cut left between two states read otherwise at each start.
 //! - A damaged byte costs the record that it hit, or the acknowledged write that it was, and
 //!   nothing else. Where it hit a value, reading that key is an error until it is written again,
-//!   also after a reboot. Where it hit a record's head or path, or the very last value before a
-//!   reboot, it can't be told from a write that was broken off: an older value of that key counts
-//!   again, if one still stands in the log.
+//!   also after a reboot. Where it hit a record's head or path, or the very last value before the
+//!   first reboot after it was written, it can't be told from a write that was broken off: an older
+//!   value of that key counts again, if one still stands in the log.
 //! - Making room never takes more than one spare sector, and sectors wear evenly.
 //! - A write costs one program of its own record and, on average over many, a bounded share of
 //!   reclaiming: at worst seven live bytes are copied for every byte written, when seven eighths

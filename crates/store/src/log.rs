@@ -4,13 +4,16 @@
 //! - The sectors of the log are those with the sequence numbers `oldest..=newest`; the sector with
 //!   sequence number `s` is number `s` modulo the number of sectors. So wear is level by itself,
 //!   and a sector whose header is damaged is known by its neighbours.
-//! - No unit of flash is programmed twice between two erases, and a sector is erased right before
-//!   it is used, whatever it seems to hold.
+//! - A sector is erased right before it is used, whatever it seems to hold. No unit of flash is
+//!   programmed twice between two erases, but by what settles the end of the log after a start, and
+//!   then with the zeros that it reads as already, or with zeros alone.
+//! - Units of zeros are no record's, and no damage.
 //! - A record that was refused is not there: after a fault the flash is read back, and if that
 //!   fails too, the log takes nothing more.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use tenure_hal::{Flash, FlashError};
 
@@ -88,6 +91,14 @@ impl Walk {
     pub(crate) fn tail(&self) -> u32 {
         self.at
     }
+}
+
+/// What was found at the end of a sector.
+#[derive(Clone, Copy, Debug)]
+struct SectorEnd {
+    /// Whether its last write was cut off, or rotted.
+    is_broken: bool,
+    holds_records: bool,
 }
 
 impl<F: Flash> Log<F> {
@@ -266,21 +277,25 @@ impl<F: Flash> Log<F> {
 
     /// Begins to walk the sector with this sequence number, whether or not it is in the log.
     pub(crate) fn walk(&mut self, sequence: u32) -> Result<Walk, FlashError> {
+        let end = self.written_end(sequence, self.layout.geometry.sector_bytes)?;
+        let at = self.layout.records_start();
+        Ok(Walk { sequence, at, end, in_damage: false, damaged_runs: 0 })
+    }
+
+    /// Behind the last unit of a sector before `end` that doesn't read as erased.
+    fn written_end(&mut self, sequence: u32, mut end: u32) -> Result<u32, FlashError> {
         let start = self.sector_start(sequence);
-        let mut end = self.layout.geometry.sector_bytes;
         let mut piece = [0; PIECE_BYTES];
         while end > 0 {
             let length = PIECE_BYTES.min(end as usize);
             let piece = &mut piece[..length];
             self.flash.read(start + end - length as u32, piece)?;
             if let Some(last) = piece.iter().rposition(|byte| *byte != 0xFF) {
-                end = self.layout.pad(end - (length - last - 1) as u32);
-                break;
+                return Ok(self.layout.pad(end - (length - last - 1) as u32));
             }
             end -= length as u32;
         }
-        let at = self.layout.records_start();
-        Ok(Walk { sequence, at, end, in_damage: false, damaged_runs: 0 })
+        Ok(end)
     }
 
     /// The next record of the walk whose head and path are intact. After damage the walk goes on
@@ -294,13 +309,80 @@ impl<F: Flash> Log<F> {
                 walk.in_damage = false;
                 return Ok(Some(entry));
             }
-            if !walk.in_damage {
+            if !walk.in_damage && !self.is_zeroed(location)? {
                 walk.in_damage = true;
                 walk.damaged_runs += 1;
             }
             walk.at += self.layout.unit();
         }
         Ok(None)
+    }
+
+    /// Whether the unit at `location` is one of zeros.
+    fn is_zeroed(&mut self, location: Location) -> Result<bool, FlashError> {
+        holds_only(&mut self.flash, 0, location.0..location.0 + self.layout.unit())
+    }
+
+    // Settling
+
+    /// Whether zeros stand behind a record: then it was intact at a start after it was written, whatever it is now.
+    pub(crate) fn is_settled(&mut self, entry: &Entry) -> Result<bool, FlashError> {
+        let end = entry.location.0 + self.cost(entry).bytes;
+        Ok(!end.is_multiple_of(self.layout.geometry.sector_bytes)
+            && self.is_zeroed(Location(end))?)
+    }
+
+    /// Settles the end of the log for good, before anything is read from it or built on it, as the last operation
+    /// may have been cut; gives how many broken ends it found.
+    ///
+    /// The newest sector's header may be what was cut last. As long as no record stands behind it, the sector before
+    /// may have been written to since a start at which it didn't read as one.
+    pub(crate) fn settle(&mut self) -> Result<usize, FlashError> {
+        let mut broken = 0;
+        for sequence in (self.oldest..=self.newest).rev() {
+            let end = self.settle_sector(sequence)?;
+            broken += usize::from(end.is_broken);
+            if end.holds_records {
+                break;
+            }
+        }
+        Ok(broken)
+    }
+
+    /// Makes the end of a sector for good what it reads as now. If the last operation on it was cut, bits of the unit that
+    /// was in hand are between two states, and read otherwise at another start.
+    ///
+    /// A record that reads well can have them in its last written unit alone, and one that doesn't was never acknowledged:
+    /// the one is programmed again as it reads, the other is overwritten with zeros. Behind it the unit that the next record
+    /// would have begun in may be torn and read as erased, so it is overwritten as well.
+    fn settle_sector(&mut self, sequence: u32) -> Result<SectorEnd, FlashError> {
+        let mut walk = self.walk(sequence)?;
+        let (mut last, mut sound_end, mut runs) = (None, walk.at, 0);
+        while let Some(entry) = self.next(&mut walk)? {
+            last = Some(entry);
+            (sound_end, runs) = (walk.at, walk.damaged_runs);
+        }
+        let mut is_broken = walk.damaged_runs > runs;
+        if let Some(last) = &last
+            && !self.is_value_intact(last)?
+            && !self.is_settled(last)?
+        {
+            is_broken = true;
+            sound_end = last.location.0 % self.layout.geometry.sector_bytes;
+        }
+        let unit = self.layout.unit();
+        let (from, kept_until, behind) = if is_broken {
+            // The torn unit may be farther behind, where the head of the record that was cut goes on.
+            (sound_end, sound_end, self.layout.pad(HEAD_AND_PATH_BYTES_MAX as u32))
+        } else {
+            (self.written_end(sequence, walk.at)?.saturating_sub(unit), walk.at, unit)
+        };
+        let until = (walk.at + behind).min(self.layout.geometry.sector_bytes);
+        let start = self.sector_start(sequence) + from;
+        let mut bytes = vec![0; (until - from) as usize];
+        self.flash.read(start, &mut bytes[..(kept_until - from) as usize])?;
+        self.write(start, &bytes)?;
+        Ok(SectorEnd { is_broken, holds_records: last.is_some() })
     }
 
     // Writing
@@ -312,8 +394,8 @@ impl<F: Flash> Log<F> {
         self.begin_sector()
     }
 
-    /// Takes the next sector of the ring into use, which is known to be erased.
-    pub(crate) fn begin_sector(&mut self) -> Result<(), FlashError> {
+    /// Gives the next sector of the ring, which was erased, its header.
+    fn begin_sector(&mut self) -> Result<(), FlashError> {
         let sequence = self.newest + 1;
         let header =
             SectorHeader::new(self.layout.geometry, self.salt, sequence, self.oldest).emit();
@@ -398,21 +480,42 @@ impl<F: Flash> Log<F> {
         programmed
     }
 
-    /// Programs records at the tail. After a fault it finds out whether they are there all the same; if they aren't,
-    /// the sector takes no further record, as what stands behind its tail is unknown.
+    /// Programs records at the tail. If that fails they are overwritten, as they might read well at another start, and
+    /// the sector takes no further record.
     fn program(&mut self, start: Location, records: &[u8]) -> Result<(), FlashError> {
-        let Err(error) = self.flash.program(start.0, records) else { return Ok(()) };
-        let mut found = vec![0; records.len()];
-        match self.flash.read(start.0, &mut found) {
-            Ok(()) if found == records => Ok(()),
-            Ok(()) => {
-                self.tail = self.layout.geometry.sector_bytes;
-                Err(error)
-            }
-            Err(_) => {
-                self.failed = true;
-                Err(error)
-            }
+        let programmed = self.write(start.0, records);
+        if programmed.is_err() && !self.failed {
+            self.tail = self.layout.geometry.sector_bytes;
+            self.failed = self.write(start.0, &vec![0; records.len()]).is_err();
         }
+        programmed
     }
+
+    /// Programs `bytes`. After a fault it finds out whether they are there all the same.
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        let Err(error) = self.flash.program(offset, bytes) else { return Ok(()) };
+        let mut found = vec![0; bytes.len()];
+        let read = self.flash.read(offset, &mut found);
+        self.failed |= read.is_err();
+        if read.is_ok() && found == bytes { Ok(()) } else { Err(error) }
+    }
+}
+
+/// Whether all of a part of the flash reads as `byte`.
+pub(crate) fn holds_only<F: Flash>(
+    flash: &mut F,
+    byte: u8,
+    part: Range<u32>,
+) -> Result<bool, FlashError> {
+    let mut piece = [0; PIECE_BYTES];
+    let mut at = part.start;
+    while at < part.end {
+        let piece = &mut piece[..PIECE_BYTES.min((part.end - at) as usize)];
+        flash.read(at, piece)?;
+        if piece.iter().any(|found| *found != byte) {
+            return Ok(false);
+        }
+        at += piece.len() as u32;
+    }
+    Ok(true)
 }

@@ -1,7 +1,8 @@
 //! Making a store, and finding it again after a reboot.
 //!
-//! Mounting writes nothing. It reads the sectors in use once, from the oldest to the newest, and
-//! checks every record; what is not intact is passed over and counted.
+//! Mounting settles the end of the log first: what a power cut left between two states is made for good what it
+//! reads as, by one program of a few bytes. Then it reads the sectors in use once, from the oldest to the newest,
+//! and checks every record; what is not intact is passed over and counted.
 
 use alloc::vec::Vec;
 
@@ -10,8 +11,8 @@ use tenure_hal::{Flash, FlashError};
 use crate::catalogue::Catalogue;
 use crate::error::{FormatError, MountError};
 use crate::index::Location;
-use crate::layout::Layout;
-use crate::log::{Entry, Log};
+use crate::layout::{Layout, UNIT_BYTES_MAX};
+use crate::log::{Entry, Log, holds_only};
 use crate::path;
 use crate::record::{Action, HEADER_BYTES, Origin, SectorHeader};
 use crate::store::Store;
@@ -25,7 +26,7 @@ pub struct MountReport {
     /// Live values in all trees.
     pub keys: usize,
     /// Runs of bytes that are no intact record: a write that a power cut tore (which was never
-    /// acknowledged, and stays here until its sector is reclaimed), or bits that rotted.
+    /// acknowledged, and is counted at one mount alone), or bits that rotted.
     pub damaged_records: usize,
     /// How many values are damaged, and how many records beside them that were acknowledged can't be read, as far as
     /// what stands around them shows it: if no later one of their keys followed, those have a value from before.
@@ -61,11 +62,20 @@ impl<F: Flash> Store<F> {
         }
         let count = layout.geometry.sector_count;
         log.oldest = log.oldest.max((log.newest + 1).saturating_sub(count));
-        if log.free_sectors() == 0 {
-            log.settle_reclaim()?;
+        let is_given_up = log.free_sectors() == 0 && !log.is_reclaim_done()?;
+        if is_given_up {
+            log.newest -= 1;
+        } else if log.free_sectors() == 0 {
+            log.oldest += 1;
         }
+        let broken = log.settle()?;
         let mut catalogue = Catalogue::default();
-        let report = replay(&mut log, &mut catalogue)?;
+        let mut report = replay(&mut log, &mut catalogue)?;
+        report.damaged_records += broken;
+        if is_given_up {
+            // What stands in the sector behind is erased before anything else is written.
+            log.tail = layout.geometry.sector_bytes;
+        }
         Ok((Self::new(log, catalogue), report))
     }
 
@@ -79,7 +89,7 @@ impl<F: Flash> Store<F> {
         if find_extent(&mut flash, &layout)?.is_some() || !is_blank(&mut flash, &layout)? {
             return Self::mount(flash);
         }
-        let store = Self::format_with_salt(flash, salt)?;
+        let store = Self::begin(flash, layout, salt)?;
         Ok((store, MountReport { sectors_used: 1, ..MountReport::default() }))
     }
 
@@ -103,13 +113,19 @@ impl<F: Flash> Store<F> {
     /// As [`Store::format`].
     pub fn format_with_salt(mut flash: F, salt: u32) -> Result<Self, FormatError> {
         let layout = Layout::new(flash.geometry()).ok_or(FormatError::TooSmall)?;
-        for sector in 0..layout.geometry.sector_count {
-            if !is_erased(&mut flash, sector * layout.geometry.sector_bytes, &layout)? {
-                flash.erase(sector)?;
-            }
+        for sector in 1..layout.geometry.sector_count {
+            flash.erase(sector)?;
         }
+        Self::begin(flash, layout, salt)
+    }
+
+    /// Makes an empty store where no sector but the first holds anything.
+    fn begin(mut flash: F, layout: Layout, salt: u32) -> Result<Self, FormatError> {
+        // Whatever a cut leaves of the first sector, this says of it that it was to be erased.
+        let mark = [0; UNIT_BYTES_MAX];
+        flash.program(layout.geometry.sector_bytes, &mark[..layout.unit() as usize])?;
         let mut log = Log::new(flash, layout, salt);
-        log.begin_sector()?;
+        log.open_sector()?;
         Ok(Self::new(log, Catalogue::default()))
     }
 }
@@ -147,7 +163,8 @@ struct Replay<'s, F> {
     catalogue: &'s mut Catalogue,
     /// Records of a batch whose commit wasn't met yet.
     pending: Vec<Location>,
-    /// The last record, if its value is damaged: a write that a power cut tore, or one that was acknowledged.
+    /// The last record, if its value is damaged and no start found it intact: a write that a power cut tore, or one that
+    /// was acknowledged.
     suspect: Option<Entry>,
     /// Records that count although their value is damaged.
     rotten: Vec<Location>,
@@ -185,7 +202,8 @@ impl<F: Flash> Replay<'_, F> {
             self.is_damaged = false;
             self.alternates |= entry.head.is_odd;
             let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
-            self.log.odd = entry.head.is_odd ^ intact;
+            let was_intact = intact || self.log.is_settled(&entry)?;
+            self.log.odd = entry.head.is_odd ^ was_intact;
             if intact {
                 self.record(&entry)?;
                 continue;
@@ -193,6 +211,10 @@ impl<F: Flash> Replay<'_, F> {
             report.damaged_records += 1;
             match (entry.head.action, entry.head.origin) {
                 (Action::Set(_), _) if !is_sensible(&entry) => {}
+                (Action::Set(_), _) if was_intact => {
+                    self.rotten.push(entry.location);
+                    self.record(&entry)?;
+                }
                 // A commit comes only after the whole batch was written.
                 (Action::Set(_), Origin::Batched) => {
                     self.rotten.push(entry.location);
@@ -235,16 +257,14 @@ impl<F: Flash> Log<F> {
 
     /// With no sector free, a reclaim of the oldest into the newest was under way. If the newest
     /// holds anything but copies, it was done, else it will be done anew.
-    fn settle_reclaim(&mut self) -> Result<(), FlashError> {
+    fn is_reclaim_done(&mut self) -> Result<bool, FlashError> {
         let mut walk = self.walk(self.newest)?;
         while let Some(entry) = self.next(&mut walk)? {
             if entry.head.origin != Origin::Copied {
-                self.oldest += 1;
-                return Ok(());
+                return Ok(true);
             }
         }
-        self.newest -= 1;
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -292,33 +312,19 @@ fn find_extent<F: Flash>(flash: &mut F, layout: &Layout) -> Result<Option<Extent
     }
 }
 
-/// Whether nothing was ever written but perhaps, by a format that was broken off, the first
-/// header.
+/// Whether nothing was ever written but what a format that was broken off leaves: its mark in the second sector,
+/// and then anything in the first.
 fn is_blank<F: Flash>(flash: &mut F, layout: &Layout) -> Result<bool, FlashError> {
-    for sector in 0..layout.geometry.sector_count {
-        let start = sector * layout.geometry.sector_bytes;
-        let skip = if sector == 0 { layout.records_start() } else { 0 };
-        if !is_erased(flash, start + skip, layout)? {
-            return Ok(false);
-        }
+    let mark = layout.geometry.sector_bytes..layout.geometry.sector_bytes + layout.unit();
+    if !holds_only(flash, 0xFF, mark.end..layout.geometry.bytes())? {
+        return Ok(false);
     }
+    let first = layout.records_start()..mark.start;
+    if holds_only(flash, 0, mark)? {
+        return Ok(true);
+    }
+    // As those left it that erased nothing and made no mark.
     let mut bytes = [0; HEADER_BYTES];
     flash.read(0, &mut bytes)?;
-    Ok(SectorHeader::may_be_torn(&bytes))
-}
-
-/// Whether everything from `offset` to the end of its sector is erased.
-fn is_erased<F: Flash>(flash: &mut F, offset: u32, layout: &Layout) -> Result<bool, FlashError> {
-    let end = (offset / layout.geometry.sector_bytes + 1) * layout.geometry.sector_bytes;
-    let mut piece = [0; 128];
-    let mut at = offset;
-    while at < end {
-        let length = piece.len().min((end - at) as usize);
-        flash.read(at, &mut piece[..length])?;
-        if piece[..length].iter().any(|byte| *byte != 0xFF) {
-            return Ok(false);
-        }
-        at += length as u32;
-    }
-    Ok(true)
+    Ok(SectorHeader::may_be_torn(&bytes) && holds_only(flash, 0xFF, first)?)
 }

@@ -148,6 +148,25 @@ fn a_value_that_rots_never_gives_way_to_an_older_one() {
     assert_eq!(store.get(TREE, "a").unwrap().unwrap().bytes, b"written again");
 }
 
+#[test]
+fn last_value_that_rots_after_a_start_never_gives_way_to_an_older_one() {
+    let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+    for value in ["an old value", "a new value!"] {
+        store.set(TREE, "a", ValueKind::Text, value.as_bytes()).unwrap();
+    }
+    let (store, _) = Store::mount(store.into_flash()).unwrap();
+    let mut flash = store.into_flash();
+    let at = flash.bytes().windows(12).position(|window| window == b"a new value!").unwrap();
+    flash.bytes_mut()[at] ^= 0x20;
+    for _ in 0..3 {
+        let (mut store, report) = Store::mount(flash).unwrap();
+        assert_eq!((report.damaged_records, report.changes_lost), (1, 1));
+        assert_eq!(store.get(TREE, "a"), Err(ReadError::Corrupt));
+        store.set(TREE, "b", ValueKind::Text, b"what follows").unwrap();
+        flash = store.into_flash();
+    }
+}
+
 /// D-6.
 #[test]
 fn lost_change_that_was_acknowledged_is_counted_by_each_mount_and_a_torn_write_is_not() {

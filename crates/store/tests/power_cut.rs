@@ -5,7 +5,7 @@ mod model;
 use model::{Model, Outcome, SMALL, Step, Work, format, mount, perform};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Flash, FlashGeometry};
-use tenure_store::{Store, ValueKind};
+use tenure_store::{Store, TreeId, ValueKind};
 
 /// Does the step. If the power goes during it, boots, and expects what was before the step or what
 /// should be after it.
@@ -34,13 +34,37 @@ fn step_with_cut(store: &mut Store<RamFlash>, model: &mut Model, step: &Step, re
     }
 }
 
-/// Gives the power back and mounts, as a boot does.
+/// Takes the power and gives it back, mounts as a boot does, and expects the same at the starts that follow, though what
+/// cuts left reads otherwise at each. The power also goes while it mounts.
 fn reboot<'a>(store: &'a mut Store<RamFlash>, repeat: &str) -> &'a mut Store<RamFlash> {
-    let mut flash = store.flash().clone();
-    flash.restore_power();
-    let (mounted, _) = mount(flash).unwrap_or_else(|error| panic!("{repeat}: {error}"));
-    *store = mounted;
+    let mut found = None;
+    let counters = store.flash().counters();
+    let mut draws = Work::new(counters.programs << 16 | counters.erases);
+    for _ in 0..2 + draws.below(3) {
+        *store = start(store.flash().clone(), &mut draws, repeat);
+        let holds = Model::of(store);
+        let first = found.get_or_insert_with(|| holds.clone());
+        assert_eq!(*first, holds, "{repeat}: another start, another store");
+    }
     store
+}
+
+/// Mounts what a device without power holds, at once or after cuts while it mounts.
+fn start(mut flash: RamFlash, draws: &mut Work, repeat: &str) -> Store<RamFlash> {
+    for _ in 0..draws.below(4) {
+        flash.cut_power();
+        flash.restore_power();
+        flash.cut_power_after(draws.below(2), draws.number());
+        let mut lent = flash.clone();
+        match mount(&mut lent) {
+            Ok(_) => {}
+            Err(error) => assert!(lent.is_off(), "{repeat}: {error}"),
+        }
+        flash = lent;
+    }
+    flash.cut_power();
+    flash.restore_power();
+    mount(flash).unwrap_or_else(|error| panic!("{repeat}: {error}")).0
 }
 
 /// A store that has gone round its ring, and what it holds.
@@ -178,6 +202,53 @@ fn check_still_writable(store: &mut Store<RamFlash>, model: &mut Model) {
     }
     assert!(done > 10);
     assert_eq!(&Model::of(store), model);
+}
+
+/// A record that ends where the records of its sector may end: there is no room behind it.
+#[test]
+fn last_record_that_fills_its_sector_is_kept_or_never_there() {
+    let room = (SMALL.sector_bytes - 16 - 28) as usize;
+    for left in [0, 4, 8, 16] {
+        for seed in 0..30 {
+            let repeat = format!("{left} bytes left, seed {seed}");
+            let mut store = format(RamFlash::new(SMALL));
+            let kind = ValueKind::Bytes;
+            let mut model = Model::default();
+            for (path, length) in [("a", 400 - 15), ("b", room - 400 - 15 - left)] {
+                let step = Step::Set { tree: 0, path: path.into(), kind, value: vec![1; length] };
+                store.flash_mut().cut_power_after(u64::from(path == "a"), seed);
+                step_with_cut(&mut store, &mut model, &step, &repeat);
+            }
+            assert_eq!(Model::of(reboot(&mut store, &repeat)), model, "{repeat}");
+            let step = Step::Set { tree: 0, path: "c".into(), kind, value: vec![2; 9] };
+            assert_eq!(perform(&mut store, &step), Outcome::Done, "{repeat}");
+            model.apply(&step);
+            assert_eq!(Model::of(reboot(&mut store, &repeat)), model, "{repeat}");
+        }
+    }
+}
+
+#[test]
+fn format_that_was_cut_is_done_again_and_its_store_stays() {
+    for seed in 0..300 {
+        let mut draws = Work::new(seed);
+        let unit = [1, 2, 4, 8, 16, 32, 64][seed as usize % 7];
+        let geometry = FlashGeometry { sector_count: 3, program_bytes: unit, ..SMALL };
+        let mut flash = RamFlash::new(geometry);
+        for _ in 0..draws.below(6) {
+            flash.cut_power_after(draws.below(4), draws.number());
+            if let Err(error) = Store::mount_or_format(&mut flash, draws.number() as u32) {
+                assert!(flash.is_off(), "seed {seed}: {error}");
+            }
+            flash.cut_power();
+            flash.restore_power();
+        }
+        let salt = draws.number() as u32;
+        let mut store = Store::mount_or_format(flash, salt).unwrap().0;
+        store.set(TreeId(0), "a", ValueKind::Bytes, b"kept").unwrap();
+        let repeat = format!("seed {seed}");
+        assert_eq!(Model::of(reboot(&mut store, &repeat)).values.len(), 1, "{repeat}");
+    }
 }
 
 #[test]
