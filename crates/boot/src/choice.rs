@@ -30,6 +30,8 @@ pub fn choose<F: Flash>(
     cause: ResetCause,
 ) -> Result<Choice, NoImage> {
     let state = log.state().ok_or(NoImage::Blank)?;
+    // What the flash doesn't take, the next start settles.
+    let _ = log.settle();
     let mut whole = |image: &Image| image.is_whole(&mut slots[image.slot.index()]);
     let give_up = |log: &mut BootLog<F>, image, failure| {
         // If it isn't written, the next start gives it up again.

@@ -74,6 +74,7 @@ pub struct BootLog<F> {
 struct Found {
     sequence: u32,
     sector: u32,
+    place: u32,
     /// The first place behind it in its sector that is erased.
     free: Option<u32>,
     state: State,
@@ -97,6 +98,31 @@ impl<F: Flash> BootLog<F> {
             log.read_sector(sector)?;
         }
         Ok(log)
+    }
+
+    /// Makes for good what the log reads as at this start. The last append may have been cut: then bits of what it wrote
+    /// are between two states, and read otherwise at another start. A record that reads well is programmed again as it reads;
+    /// one that doesn't was never acknowledged, and zeros are programmed over it.
+    ///
+    /// Of an append that left a place erased, the first bytes alone can be torn, and those are the same in whatever is
+    /// written there next.
+    ///
+    /// # Errors
+    /// The flash failed.
+    pub fn settle(&mut self) -> Result<(), LogError> {
+        let Some(Found { sector, place, free, .. }) = self.newest else { return Ok(()) };
+        let last = free.unwrap_or(self.places().end) - 1;
+        self.settle_place(sector, last, last == place)?;
+        // The next record went to the other sector, or will.
+        if free.is_none() && decode(&self.read_place(1 - sector, 0)?).is_none() {
+            self.settle_place(1 - sector, 0, false)?;
+        }
+        Ok(())
+    }
+
+    fn settle_place(&mut self, sector: u32, place: u32, counts: bool) -> Result<(), LogError> {
+        let bytes = if counts { self.read_place(sector, place)? } else { [0; RECORD_BYTES] };
+        self.flash.program(self.offset(sector, place), &bytes).map_err(LogError::Flash)
     }
 
     /// The newest record; `None` if nothing was ever flashed.
@@ -129,7 +155,7 @@ impl<F: Flash> BootLog<F> {
         let written = self.flash.program(self.offset(sector, place), &bytes);
         let free = self.places().contains(&(place + 1)).then_some(place + 1);
         match (written, &mut self.newest) {
-            (Ok(()), newest) => *newest = Some(Found { sequence, sector, free, state }),
+            (Ok(()), newest) => *newest = Some(Found { sequence, sector, place, free, state }),
             // Half a record may stand there: the next goes behind it.
             (Err(_), Some(newest)) if newest.sector == sector => newest.free = free,
             (Err(_), _) => {}
@@ -150,14 +176,19 @@ impl<F: Flash> BootLog<F> {
         sector * self.flash.geometry().sector_bytes + place * RECORD_BYTES as u32
     }
 
+    fn read_place(&mut self, sector: u32, place: u32) -> Result<[u8; RECORD_BYTES], LogError> {
+        let mut bytes = [0; RECORD_BYTES];
+        self.flash.read(self.offset(sector, place), &mut bytes).map_err(LogError::Flash)?;
+        Ok(bytes)
+    }
+
     fn read_sector(&mut self, sector: u32) -> Result<(), LogError> {
         for place in self.places() {
-            let mut bytes = [0; RECORD_BYTES];
-            self.flash.read(self.offset(sector, place), &mut bytes).map_err(LogError::Flash)?;
+            let bytes = self.read_place(sector, place)?;
             let is_erased = bytes.iter().all(|byte| *byte == 0xFF);
             if let Some((sequence, state)) = decode(&bytes) {
                 if self.newest.is_none_or(|newest| is_later(sequence, newest.sequence)) {
-                    self.newest = Some(Found { sequence, sector, free: None, state });
+                    self.newest = Some(Found { sequence, sector, place, free: None, state });
                 }
             } else if is_erased
                 && let Some(found) = &mut self.newest

@@ -112,6 +112,25 @@ fn settle(flash: &RefCell<RamFlash>, life: &mut Life, number: u32) -> Result<(),
     Ok(())
 }
 
+/// The power goes and comes again: what cuts left reads otherwise.
+fn power_cycle(flash: &RefCell<RamFlash>) {
+    flash.borrow_mut().cut_power();
+    flash.borrow_mut().restore_power();
+}
+
+/// Starts again and again, and expects that the log says the same each time, once no trial has to end.
+fn check_stays(flash: &RefCell<RamFlash>, life: &mut Life) {
+    let mut found = None;
+    for _ in 0..4 {
+        power_cycle(flash);
+        let choice = boot(flash, life, ResetCause::PowerOn).unwrap();
+        if !choice.on_trial {
+            let state = log(flash).state();
+            assert_eq!(*found.get_or_insert(state), state, "another start, another state");
+        }
+    }
+}
+
 fn boot(
     flash: &RefCell<RamFlash>,
     life: &mut Life,
@@ -154,7 +173,8 @@ fn power_cut_at_any_operation_leaves_a_whole_image_and_the_update_can_go_on() {
             flash.borrow_mut().restore_power();
             flash.borrow_mut().cut_power_after((cut * 7 + seed) % 23, seed);
             let _ = live(&flash, &mut life, LAST);
-            flash.borrow_mut().restore_power();
+            check_stays(&flash, &mut life);
+            power_cycle(&flash);
             live(&flash, &mut life, LAST).unwrap();
             assert_eq!(life.confirmed, LAST, "cut at {cut}, seed {seed}");
             assert_eq!(start(&flash, ResetCause::PowerOn).image.number, LAST);
