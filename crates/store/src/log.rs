@@ -381,7 +381,12 @@ impl<F: Flash> Log<F> {
         let start = self.sector_start(sequence) + from;
         let mut bytes = vec![0; (until - from) as usize];
         self.flash.read(start, &mut bytes[..(kept_until - from) as usize])?;
-        self.write(start, &bytes)?;
+        // A worn sector may take nothing more; what it holds can be read all the same.
+        if let Err(error) = self.write(start, &bytes)
+            && self.failed
+        {
+            return Err(error);
+        }
         Ok(SectorEnd { is_broken, holds_records: last.is_some() })
     }
 
@@ -480,13 +485,13 @@ impl<F: Flash> Log<F> {
         programmed
     }
 
-    /// Programs records at the tail. If that fails they are overwritten, as they might read well at another start, and
-    /// the sector takes no further record.
+    /// Programs records at the tail. If that fails they are overwritten, as far as the flash takes it, since they might read
+    /// well at another start; and the sector takes no further record.
     fn program(&mut self, start: Location, records: &[u8]) -> Result<(), FlashError> {
         let programmed = self.write(start.0, records);
         if programmed.is_err() && !self.failed {
             self.tail = self.layout.geometry.sector_bytes;
-            self.failed = self.write(start.0, &vec![0; records.len()]).is_err();
+            let _ = self.write(start.0, &vec![0; records.len()]);
         }
         programmed
     }

@@ -288,6 +288,44 @@ fn after_a_fault_that_passes_the_store_goes_on_or_refuses_all() {
     }
 }
 
+/// A device whose programs fail from some time on.
+struct Worn(RamFlash, bool);
+
+impl Flash for Worn {
+    fn geometry(&self) -> FlashGeometry {
+        self.0.geometry()
+    }
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), tenure_hal::FlashError> {
+        self.0.read(offset, into)
+    }
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), tenure_hal::FlashError> {
+        if self.1 { Err(tenure_hal::FlashError::Hardware) } else { self.0.program(offset, bytes) }
+    }
+    fn erase(&mut self, sector: u32) -> Result<(), tenure_hal::FlashError> {
+        self.0.erase(sector)
+    }
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+#[test]
+fn flash_that_takes_nothing_more_is_read_all_the_same() {
+    let mut store = format(Worn(RamFlash::new(SMALL), false));
+    let mut work = Work::new(3);
+    let mut model = Model::default();
+    for step in std::iter::repeat_with(|| work.step()).take(50) {
+        if perform(&mut store, &step) == Outcome::Done {
+            model.apply(&step);
+        }
+    }
+    store.flash_mut().1 = true;
+    let (mut store, _) = mount(store.into_flash()).unwrap();
+    assert_eq!(Model::of(&mut store), model);
+    assert!(store.set(TreeId(0), "a.new.one", ValueKind::Text, b"no").is_err());
+    assert_eq!(Model::of(&mut store), model);
+}
+
 #[test]
 fn a_write_that_failed_but_stands_counts() {
     // A device that reports a fault after having programmed everything.
