@@ -1,5 +1,7 @@
 //! How a store lies on its flash: the sizes that follow from the flash's shape.
 
+use core::num::NonZeroU32;
+
 use tenure_hal::FlashGeometry;
 
 use crate::path::PATH_BYTES_MAX;
@@ -27,8 +29,11 @@ pub(crate) struct Cost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) geometry: FlashGeometry,
-    /// Records and headers are padded to a multiple of this, in bytes.
+    /// Records and headers are padded to a multiple of this power of two, in bytes.
     unit: u32,
+    /// What the geometry says, in a type that is divided by without a check.
+    sector_bytes: NonZeroU32,
+    sector_count: NonZeroU32,
 }
 
 impl Layout {
@@ -42,11 +47,24 @@ impl Layout {
             && unit <= UNIT_BYTES_MAX as u32
             && sector_bytes.is_multiple_of(unit)
             && sector_bytes.checked_mul(sector_count).is_some();
-        fits.then_some(Self { geometry, unit })
+        let (sector_bytes, sector_count) =
+            (NonZeroU32::new(sector_bytes)?, NonZeroU32::new(sector_count)?);
+        fits.then_some(Self { geometry, unit, sector_bytes, sector_count })
     }
 
     pub(crate) fn pad(&self, bytes: u32) -> u32 {
-        bytes.next_multiple_of(self.unit)
+        let rest = self.unit - 1;
+        (bytes + rest) & !rest
+    }
+
+    /// Which sector of the device the one with this sequence number is.
+    pub(crate) fn sector(&self, sequence: u32) -> u32 {
+        sequence % self.sector_count
+    }
+
+    /// The sector around this place on the device, and how many bytes into it that is.
+    pub(crate) fn place(&self, at: u32) -> (u32, u32) {
+        (at / self.sector_bytes, at % self.sector_bytes)
     }
 
     /// The step in which records may begin.

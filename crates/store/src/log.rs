@@ -152,23 +152,21 @@ impl<F: Flash> Log<F> {
     }
 
     fn sector_start(&self, sequence: u32) -> u32 {
-        let geometry = self.layout.geometry;
-        sequence % geometry.sector_count * geometry.sector_bytes
+        self.layout.sector(sequence) * self.layout.geometry.sector_bytes
     }
 
     /// The sequence number of the sector around `location`, which is in the log.
     fn sequence_at(&self, location: Location) -> u32 {
+        let (sector, _) = self.layout.place(location.0);
         let count = self.layout.geometry.sector_count;
-        let sector = location.0 / self.layout.geometry.sector_bytes;
-        let back = (self.newest % count + count - sector) % count;
-        self.newest.wrapping_sub(back)
+        self.newest - self.layout.sector(self.newest + count - sector)
     }
 
     /// A number that grows along the log.
     pub(crate) fn position(&self, location: Location) -> u64 {
-        let sector_bytes = self.layout.geometry.sector_bytes;
-        u64::from(self.sequence_at(location)) * u64::from(sector_bytes)
-            + u64::from(location.0 % sector_bytes)
+        let (_, offset) = self.layout.place(location.0);
+        u64::from(self.sequence_at(location)) * u64::from(self.layout.geometry.sector_bytes)
+            + u64::from(offset)
     }
 
     /// The position of the next record, unless a sector is opened before it.
@@ -224,9 +222,8 @@ impl<F: Flash> Log<F> {
         location: Location,
         sequence: u32,
     ) -> Result<Option<Entry>, FlashError> {
-        let sector_bytes = self.layout.geometry.sector_bytes;
-        let offset = location.0 % sector_bytes;
-        let room = (sector_bytes - offset) as usize;
+        let (_, offset) = self.layout.place(location.0);
+        let room = (self.layout.geometry.sector_bytes - offset) as usize;
         let mut bytes = [0xFF; HEAD_AND_PATH_BYTES_MAX];
         let peek = PEEK_BYTES.min(room);
         self.flash.read(location.0, &mut bytes[..peek])?;
@@ -395,7 +392,7 @@ impl<F: Flash> Log<F> {
     /// Takes the next sector of the ring into use.
     pub(crate) fn open_sector(&mut self) -> Result<(), FlashError> {
         self.program_run()?;
-        self.flash.erase((self.newest + 1) % self.layout.geometry.sector_count)?;
+        self.flash.erase(self.layout.sector(self.newest + 1))?;
         self.begin_sector()
     }
 

@@ -176,7 +176,7 @@ struct Replay<'s, F> {
 
 impl<F: Flash> Replay<'_, F> {
     fn sector(&mut self, sequence: u32, report: &mut MountReport) -> Result<(), FlashError> {
-        let position = sequence % self.log.layout.geometry.sector_count;
+        let position = self.log.layout.sector(sequence);
         let header = self.log.header(position)?;
         if header.is_none_or(|header| header.sequence != sequence) {
             report.damaged_headers += 1;
@@ -300,7 +300,7 @@ fn find_extent<F: Flash>(flash: &mut F, layout: &Layout) -> Result<Option<Extent
         if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
             misfit = Some(MountError::Geometry { sector_bytes, sector_count });
         } else if header.is_sensible()
-            && sequence % sector_count == position
+            && layout.sector(sequence) == position
             && found.as_ref().is_none_or(|found| found.newest < sequence)
         {
             found = Some(Extent { salt, oldest, newest: sequence });
