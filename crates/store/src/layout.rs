@@ -13,8 +13,6 @@ pub(crate) const SECTORS_MIN: u32 = 3;
 pub(crate) const SECTOR_BYTES_MIN: u32 = 512;
 /// The alignment of records where the flash asks for less.
 const UNIT_MIN: u32 = 4;
-/// The largest unit, in bytes.
-pub(crate) const UNIT_BYTES_MAX: usize = 64;
 
 /// The size of a record, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ impl Layout {
         let fits = sector_count >= SECTORS_MIN
             && sector_bytes >= SECTOR_BYTES_MIN
             && program_bytes.is_power_of_two()
-            && unit <= UNIT_BYTES_MAX as u32
+            && unit <= 64
             && sector_bytes.is_multiple_of(unit)
             && sector_bytes.checked_mul(sector_count).is_some();
         let (sector_bytes, sector_count) =

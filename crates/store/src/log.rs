@@ -77,6 +77,8 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Walk {
     sequence: u32,
+    /// Where the sector begins on the device.
+    start: u32,
     at: u32,
     /// Behind the last byte that isn't erased.
     end: u32,
@@ -274,39 +276,35 @@ impl<F: Flash> Log<F> {
 
     /// Begins to walk the sector with this sequence number, whether or not it is in the log.
     pub(crate) fn walk(&mut self, sequence: u32) -> Result<Walk, FlashError> {
-        let end = self.written_end(sequence, self.layout.geometry.sector_bytes)?;
-        let at = self.layout.records_start();
-        Ok(Walk { sequence, at, end, in_damage: false, damaged_runs: 0 })
-    }
-
-    /// Behind the last unit of a sector before `end` that doesn't read as erased.
-    fn written_end(&mut self, sequence: u32, mut end: u32) -> Result<u32, FlashError> {
         let start = self.sector_start(sequence);
+        let mut end = self.layout.geometry.sector_bytes;
         let mut piece = [0; PIECE_BYTES];
         while end > 0 {
             let length = PIECE_BYTES.min(end as usize);
             let piece = &mut piece[..length];
             self.flash.read(start + end - length as u32, piece)?;
             if let Some(last) = piece.iter().rposition(|byte| *byte != 0xFF) {
-                return Ok(self.layout.pad(end - (length - last - 1) as u32));
+                end = self.layout.pad(end - (length - last - 1) as u32);
+                break;
             }
             end -= length as u32;
         }
-        Ok(end)
+        let at = self.layout.records_start();
+        Ok(Walk { sequence, start, at, end, in_damage: false, damaged_runs: 0 })
     }
 
     /// The next record of the walk whose head and path are intact. After damage the walk goes on
     /// unit by unit, so that a damaged record costs no other.
     pub(crate) fn next(&mut self, walk: &mut Walk) -> Result<Option<Entry>, FlashError> {
         while walk.at < walk.end {
-            let location = Location(self.sector_start(walk.sequence) + walk.at);
+            let location = Location(walk.start + walk.at);
             if let Some(entry) = self.entry_of_sector(location, walk.sequence)? {
                 let path_length = usize::from(entry.head.path_length);
                 walk.at += self.layout.record_bytes(path_length, entry.value_length());
                 walk.in_damage = false;
                 return Ok(Some(entry));
             }
-            if !walk.in_damage && !self.is_zeroed(location)? {
+            if !walk.in_damage && !self.is_at_zeros(walk)? {
                 walk.in_damage = true;
                 walk.damaged_runs += 1;
             }
@@ -315,19 +313,29 @@ impl<F: Flash> Log<F> {
         Ok(None)
     }
 
-    /// Whether the unit at `location` is one of zeros.
-    fn is_zeroed(&mut self, location: Location) -> Result<bool, FlashError> {
-        holds_only(&mut self.flash, 0, location.0..location.0 + self.layout.unit())
+    /// Whether the walk is at a unit of zeros. Behind a record they say that it was intact at a start after it was written,
+    /// whatever it is now.
+    pub(crate) fn is_at_zeros(&mut self, walk: &Walk) -> Result<bool, FlashError> {
+        let at = walk.start + walk.at;
+        Ok(walk.at < walk.end && self.holds_only(0, at..at + self.layout.unit())?)
+    }
+
+    /// Whether all of a part of the flash reads as `byte`.
+    pub(crate) fn holds_only(&mut self, byte: u8, part: Range<u32>) -> Result<bool, FlashError> {
+        let mut piece = [0; PIECE_BYTES];
+        let mut at = part.start;
+        while at < part.end {
+            let piece = &mut piece[..PIECE_BYTES.min((part.end - at) as usize)];
+            self.flash.read(at, piece)?;
+            if piece.iter().any(|found| *found != byte) {
+                return Ok(false);
+            }
+            at += piece.len() as u32;
+        }
+        Ok(true)
     }
 
     // Settling
-
-    /// Whether zeros stand behind a record: then it was intact at a start after it was written, whatever it is now.
-    pub(crate) fn is_settled(&mut self, entry: &Entry) -> Result<bool, FlashError> {
-        let end = entry.location.0 + self.cost(entry).bytes;
-        Ok(!end.is_multiple_of(self.layout.geometry.sector_bytes)
-            && self.is_zeroed(Location(end))?)
-    }
 
     /// Settles the end of the log for good, before anything is read from it or built on it, as the last operation
     /// may have been cut; gives how many broken ends it found.
@@ -336,14 +344,15 @@ impl<F: Flash> Log<F> {
     /// may have been written to since a start at which it didn't read as one.
     pub(crate) fn settle(&mut self) -> Result<usize, FlashError> {
         let mut broken = 0;
-        for sequence in (self.oldest..=self.newest).rev() {
+        let mut sequence = self.newest;
+        loop {
             let end = self.settle_sector(sequence)?;
             broken += usize::from(end.is_broken);
-            if end.holds_records {
-                break;
+            if end.holds_records || sequence == self.oldest {
+                return Ok(broken);
             }
+            sequence -= 1;
         }
-        Ok(broken)
     }
 
     /// Makes the end of a sector for good what it reads as now. If the last operation on it was cut, bits of the unit that
@@ -354,37 +363,28 @@ impl<F: Flash> Log<F> {
     /// would have begun in may be torn and read as erased, so it is overwritten as well.
     fn settle_sector(&mut self, sequence: u32) -> Result<SectorEnd, FlashError> {
         let mut walk = self.walk(sequence)?;
-        let (mut last, mut sound_end, mut runs) = (None, walk.at, 0);
+        let (mut holds_records, mut is_intact, mut sound_end) = (false, true, walk.at);
         while let Some(entry) = self.next(&mut walk)? {
-            last = Some(entry);
-            (sound_end, runs) = (walk.at, walk.damaged_runs);
+            holds_records = true;
+            is_intact = self.is_value_intact(&entry)? || self.is_at_zeros(&walk)?;
+            sound_end = if is_intact { walk.at } else { entry.location.0 - walk.start };
         }
-        let mut is_broken = walk.damaged_runs > runs;
-        if let Some(last) = &last
-            && !self.is_value_intact(last)?
-            && !self.is_settled(last)?
-        {
-            is_broken = true;
-            sound_end = last.location.0 % self.layout.geometry.sector_bytes;
-        }
+        let is_broken = walk.in_damage || !is_intact;
         let unit = self.layout.unit();
         let (from, kept_until, behind) = if is_broken {
             // The torn unit may be farther behind, where the head of the record that was cut goes on.
             (sound_end, sound_end, self.layout.pad(HEAD_AND_PATH_BYTES_MAX as u32))
         } else {
-            (self.written_end(sequence, walk.at)?.saturating_sub(unit), walk.at, unit)
+            (walk.end.saturating_sub(unit), walk.at, unit)
         };
         let until = (walk.at + behind).min(self.layout.geometry.sector_bytes);
-        let start = self.sector_start(sequence) + from;
-        let mut bytes = vec![0; (until - from) as usize];
-        self.flash.read(start, &mut bytes[..(kept_until - from) as usize])?;
+        let mut bytes = vec![0; (kept_until - from) as usize];
+        self.flash.read(walk.start + from, &mut bytes)?;
+        bytes.resize((until - from) as usize, 0);
         // A worn sector may take nothing more; what it holds can be read all the same.
-        if let Err(error) = self.write(start, &bytes)
-            && self.failed
-        {
-            return Err(error);
-        }
-        Ok(SectorEnd { is_broken, holds_records: last.is_some() })
+        let _ = self.write(walk.start + from, &bytes);
+        self.check_sound()?;
+        Ok(SectorEnd { is_broken, holds_records })
     }
 
     // Writing
@@ -501,23 +501,4 @@ impl<F: Flash> Log<F> {
         self.failed |= read.is_err();
         if read.is_ok() && found == bytes { Ok(()) } else { Err(error) }
     }
-}
-
-/// Whether all of a part of the flash reads as `byte`.
-pub(crate) fn holds_only<F: Flash>(
-    flash: &mut F,
-    byte: u8,
-    part: Range<u32>,
-) -> Result<bool, FlashError> {
-    let mut piece = [0; PIECE_BYTES];
-    let mut at = part.start;
-    while at < part.end {
-        let piece = &mut piece[..PIECE_BYTES.min((part.end - at) as usize)];
-        flash.read(at, piece)?;
-        if piece.iter().any(|found| *found != byte) {
-            return Ok(false);
-        }
-        at += piece.len() as u32;
-    }
-    Ok(true)
 }

@@ -4,6 +4,7 @@
 //! reads as, by one program of a few bytes. Then it reads the sectors in use once, from the oldest to the newest,
 //! and checks every record; what is not intact is passed over and counted.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, FlashError};
@@ -11,10 +12,10 @@ use tenure_hal::{Flash, FlashError};
 use crate::catalogue::Catalogue;
 use crate::error::{FormatError, MountError};
 use crate::index::Location;
-use crate::layout::{Layout, UNIT_BYTES_MAX};
-use crate::log::{Entry, Log, holds_only};
+use crate::layout::Layout;
+use crate::log::{Entry, Log};
 use crate::path;
-use crate::record::{Action, HEADER_BYTES, Origin, SectorHeader};
+use crate::record::{Action, Origin, SectorHeader};
 use crate::store::Store;
 
 #[cfg(test)]
@@ -45,38 +46,10 @@ impl<F: Flash> Store<F> {
     /// # Errors
     /// As [`MountError`] says. Damaged records are no error: each costs itself alone, and the
     /// report counts them.
-    pub fn mount(mut flash: F) -> Result<(Self, MountReport), MountError> {
+    pub fn mount(flash: F) -> Result<(Self, MountReport), MountError> {
         let layout = Layout::new(flash.geometry()).ok_or(MountError::TooSmall)?;
-        let Some(extent) = find_extent(&mut flash, &layout)? else {
-            return Err(if is_blank(&mut flash, &layout)? {
-                MountError::Blank
-            } else {
-                MountError::Foreign
-            });
-        };
-        let mut log = Log::new(flash, layout, extent.salt);
-        log.oldest = extent.oldest;
-        log.newest = extent.newest;
-        while log.holds_records(log.newest + 1)? {
-            log.newest += 1;
-        }
-        let count = layout.geometry.sector_count;
-        log.oldest = log.oldest.max((log.newest + 1).saturating_sub(count));
-        let is_given_up = log.free_sectors() == 0 && !log.is_reclaim_done()?;
-        if is_given_up {
-            log.newest -= 1;
-        } else if log.free_sectors() == 0 {
-            log.oldest += 1;
-        }
-        let broken = log.settle()?;
-        let mut catalogue = Catalogue::default();
-        let mut report = replay(&mut log, &mut catalogue)?;
-        report.damaged_records += broken;
-        if is_given_up {
-            // What stands in the sector behind is erased before anything else is written.
-            log.tail = layout.geometry.sector_bytes;
-        }
-        Ok((Self::new(log, catalogue), report))
+        let mut log = Log::new(flash, layout, 0);
+        if log.find()? { Self::of_log(log) } else { Err(MountError::Blank) }
     }
 
     /// Finds the store on `flash`, or makes one with this salt (see [`Store::format_with_salt`]) if
@@ -84,12 +57,13 @@ impl<F: Flash> Store<F> {
     ///
     /// # Errors
     /// As [`Store::mount`].
-    pub fn mount_or_format(mut flash: F, salt: u32) -> Result<(Self, MountReport), MountError> {
+    pub fn mount_or_format(flash: F, salt: u32) -> Result<(Self, MountReport), MountError> {
         let layout = Layout::new(flash.geometry()).ok_or(MountError::TooSmall)?;
-        if find_extent(&mut flash, &layout)?.is_some() || !is_blank(&mut flash, &layout)? {
-            return Self::mount(flash);
+        let mut log = Log::new(flash, layout, salt);
+        if log.find()? {
+            return Self::of_log(log);
         }
-        let store = Self::begin(flash, layout, salt)?;
+        let store = Self::begin(log)?;
         Ok((store, MountReport { sectors_used: 1, ..MountReport::default() }))
     }
 
@@ -116,17 +90,46 @@ impl<F: Flash> Store<F> {
         for sector in 1..layout.geometry.sector_count {
             flash.erase(sector)?;
         }
-        Self::begin(flash, layout, salt)
+        Ok(Self::begin(Log::new(flash, layout, salt))?)
     }
 
     /// Makes an empty store where no sector but the first holds anything.
-    fn begin(mut flash: F, layout: Layout, salt: u32) -> Result<Self, FormatError> {
+    fn begin(mut log: Log<F>) -> Result<Self, FlashError> {
         // Whatever a cut leaves of the first sector, this says of it that it was to be erased.
-        let mark = [0; UNIT_BYTES_MAX];
-        flash.program(layout.geometry.sector_bytes, &mark[..layout.unit() as usize])?;
-        let mut log = Log::new(flash, layout, salt);
+        let mark = vec![0; log.layout.unit() as usize];
+        let second = log.layout.geometry.sector_bytes;
+        log.flash_mut().program(second, &mark)?;
         log.open_sector()?;
         Ok(Self::new(log, Catalogue::default()))
+    }
+
+    /// The store in a log that headers tell of.
+    fn of_log(mut log: Log<F>) -> Result<(Self, MountReport), MountError> {
+        while log.holds_records(log.newest + 1, true)? {
+            log.newest += 1;
+        }
+        let count = log.layout.geometry.sector_count;
+        log.oldest = log.oldest.max((log.newest + 1).saturating_sub(count));
+        // With no sector free, a reclaim of the oldest into the newest was under way. If the newest
+        // holds anything but copies, it was done, else it will be done anew.
+        let mut is_given_up = false;
+        if log.free_sectors() == 0 {
+            is_given_up = !log.holds_records(log.newest, false)?;
+            if is_given_up {
+                log.newest -= 1;
+            } else {
+                log.oldest += 1;
+            }
+        }
+        let broken = log.settle()?;
+        let mut catalogue = Catalogue::default();
+        let mut report = replay(&mut log, &mut catalogue)?;
+        report.damaged_records += broken;
+        if is_given_up {
+            // What stands in the sector behind is erased before anything else is written.
+            log.tail = log.layout.geometry.sector_bytes;
+        }
+        Ok((Self::new(log, catalogue), report))
     }
 }
 
@@ -192,8 +195,7 @@ impl<F: Flash> Replay<'_, F> {
                 && rotten.head.is_odd != entry.head.is_odd
             {
                 self.log.odd = entry.head.is_odd;
-                self.rotten.push(rotten.location);
-                self.record(&rotten)?;
+                self.record(&rotten, true)?;
             }
             // So did the record that isn't read any more.
             if self.is_damaged && self.alternates && entry.head.is_odd != self.log.odd {
@@ -201,27 +203,17 @@ impl<F: Flash> Replay<'_, F> {
             }
             self.is_damaged = false;
             self.alternates |= entry.head.is_odd;
-            let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
-            let was_intact = intact || self.log.is_settled(&entry)?;
+            let is_sensible = is_sensible(&entry);
+            let intact = is_sensible && self.log.is_value_intact(&entry)?;
+            let was_intact = intact || self.log.is_at_zeros(&walk)?;
             self.log.odd = entry.head.is_odd ^ was_intact;
-            if intact {
-                self.record(&entry)?;
-                continue;
-            }
-            report.damaged_records += 1;
-            match (entry.head.action, entry.head.origin) {
-                (Action::Set(_), _) if !is_sensible(&entry) => {}
-                (Action::Set(_), _) if was_intact => {
-                    self.rotten.push(entry.location);
-                    self.record(&entry)?;
-                }
-                // A commit comes only after the whole batch was written.
-                (Action::Set(_), Origin::Batched) => {
-                    self.rotten.push(entry.location);
-                    self.pending.push(entry.location);
-                }
-                (Action::Set(_), _) => self.suspect = Some(entry),
-                _ => {}
+            report.damaged_records += usize::from(!intact);
+            let sets = is_sensible && matches!(entry.head.action, Action::Set(_));
+            // A commit comes only after the whole batch was written.
+            if intact || (sets && (was_intact || entry.head.origin == Origin::Batched)) {
+                self.record(&entry, !intact)?;
+            } else if sets {
+                self.suspect = Some(entry);
             }
         }
         self.is_damaged |= walk.damaged_runs > runs;
@@ -230,7 +222,11 @@ impl<F: Flash> Replay<'_, F> {
         Ok(())
     }
 
-    fn record(&mut self, entry: &Entry) -> Result<(), FlashError> {
+    /// Makes a record count, or has it wait for its batch's commit.
+    fn record(&mut self, entry: &Entry, is_rotten: bool) -> Result<(), FlashError> {
+        if is_rotten {
+            self.rotten.push(entry.location);
+        }
         if entry.head.action == Action::Commit {
             let first = self.log.value(entry)?.and_then(|value| value.try_into().ok());
             if let Some(first) = first.map(u64::from_le_bytes) {
@@ -249,18 +245,45 @@ impl<F: Flash> Replay<'_, F> {
 }
 
 impl<F: Flash> Log<F> {
-    /// Whether the sector with this sequence number holds a record written under that number.
-    fn holds_records(&mut self, sequence: u32) -> Result<bool, FlashError> {
-        let mut walk = self.walk(sequence)?;
-        Ok(self.next(&mut walk)?.is_some())
+    /// Finds out of which sectors the log consists, as far as headers tell; `false` if the flash is blank.
+    fn find(&mut self) -> Result<bool, MountError> {
+        let geometry = self.layout.geometry;
+        let (mut is_found, mut misfit) = (false, None);
+        for position in 0..geometry.sector_count {
+            let Some(header) = self.header(position)? else { continue };
+            let SectorHeader { sector_bytes, sector_count, salt, sequence, oldest } = header;
+            if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
+                misfit = Some(MountError::Geometry { sector_bytes, sector_count });
+            } else if header.is_sensible()
+                && self.layout.sector(sequence) == position
+                && (!is_found || self.newest < sequence)
+            {
+                is_found = true;
+                (self.salt, self.oldest, self.newest) = (salt, oldest, sequence);
+            }
+        }
+        match misfit {
+            _ if is_found => Ok(true),
+            Some(misfit) => Err(misfit),
+            None if self.is_blank()? => Ok(false),
+            None => Err(MountError::Foreign),
+        }
     }
 
-    /// With no sector free, a reclaim of the oldest into the newest was under way. If the newest
-    /// holds anything but copies, it was done, else it will be done anew.
-    fn is_reclaim_done(&mut self) -> Result<bool, FlashError> {
-        let mut walk = self.walk(self.newest)?;
+    /// Whether nothing was ever written but what a format that was broken off leaves: its mark in the second sector,
+    /// and then anything in the first.
+    fn is_blank(&mut self) -> Result<bool, FlashError> {
+        let second = self.layout.geometry.sector_bytes;
+        let mark_end = second + self.layout.unit();
+        Ok(self.holds_only(0xFF, mark_end..self.layout.geometry.bytes())?
+            && (self.holds_only(0, second..mark_end)? || self.holds_only(0xFF, 0..second)?))
+    }
+
+    /// Whether the sector with this sequence number holds a record written under that number; copies count or don't.
+    fn holds_records(&mut self, sequence: u32, copies_count: bool) -> Result<bool, FlashError> {
+        let mut walk = self.walk(sequence)?;
         while let Some(entry) = self.next(&mut walk)? {
-            if entry.head.origin != Origin::Copied {
+            if copies_count || entry.head.origin != Origin::Copied {
                 return Ok(true);
             }
         }
@@ -276,55 +299,4 @@ fn is_sensible(entry: &Entry) -> bool {
     };
     let needs_name = matches!(entry.head.action, Action::Set(_));
     path::may_be_stored(path) && !(needs_name && path.is_empty())
-}
-
-/// Which sectors the log consists of, as far as headers tell.
-struct Extent {
-    salt: u32,
-    oldest: u32,
-    newest: u32,
-}
-
-/// Reads all sectors' headers. `None` if there is none.
-fn find_extent<F: Flash>(flash: &mut F, layout: &Layout) -> Result<Option<Extent>, MountError> {
-    let geometry = layout.geometry;
-    let mut found: Option<Extent> = None;
-    let mut misfit = None;
-    for position in 0..geometry.sector_count {
-        let mut bytes = [0; HEADER_BYTES];
-        flash.read(position * geometry.sector_bytes, &mut bytes)?;
-        let Some(header) = SectorHeader::parse(&bytes) else {
-            continue;
-        };
-        let SectorHeader { sector_bytes, sector_count, salt, sequence, oldest } = header;
-        if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
-            misfit = Some(MountError::Geometry { sector_bytes, sector_count });
-        } else if header.is_sensible()
-            && layout.sector(sequence) == position
-            && found.as_ref().is_none_or(|found| found.newest < sequence)
-        {
-            found = Some(Extent { salt, oldest, newest: sequence });
-        }
-    }
-    match (found, misfit) {
-        (None, Some(misfit)) => Err(misfit),
-        (found, _) => Ok(found),
-    }
-}
-
-/// Whether nothing was ever written but what a format that was broken off leaves: its mark in the second sector,
-/// and then anything in the first.
-fn is_blank<F: Flash>(flash: &mut F, layout: &Layout) -> Result<bool, FlashError> {
-    let mark = layout.geometry.sector_bytes..layout.geometry.sector_bytes + layout.unit();
-    if !holds_only(flash, 0xFF, mark.end..layout.geometry.bytes())? {
-        return Ok(false);
-    }
-    let first = layout.records_start()..mark.start;
-    if holds_only(flash, 0, mark)? {
-        return Ok(true);
-    }
-    // As those left it that erased nothing and made no mark.
-    let mut bytes = [0; HEADER_BYTES];
-    flash.read(0, &mut bytes)?;
-    Ok(SectorHeader::may_be_torn(&bytes) && holds_only(flash, 0xFF, first)?)
 }

@@ -229,12 +229,6 @@ impl SectorHeader {
         bytes
     }
 
-    /// Whether erased bytes may have become these when the programming of a header was cut: bits
-    /// that the header has set are set.
-    pub(crate) fn may_be_torn(bytes: &[u8; HEADER_BYTES]) -> bool {
-        bytes.iter().zip(MAGIC).all(|(byte, magic)| byte & magic == magic)
-    }
-
     /// `None` if it is no header, or a damaged one.
     pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let crc = CRC.checksum(&bytes[..24]);

@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - The number is the position in the log at which the value was first written: sectors are
-//!   numbered without end and no unit is programmed twice between two erases, so it doesn't come
-//!   again on this flash. What reclaiming copies is copied as it is, with its number.
+//!   numbered without end and no place is written to by two records between two erases, so it doesn't
+//!   come again on this flash. What reclaiming copies is copied as it is, with its number.
 //! - What is authenticated beside the value is its tree, its path and its kind: a sealed value that is
 //!   moved to another place, or told to be text instead of bytes, doesn't open.
 //! - A tree that has a seal reads nothing that isn't sealed.
