@@ -109,14 +109,16 @@ impl Head {
             Action::Reclaimed => 5,
         };
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-        into[0] = action | origin | flag(self.is_sealed, SEALED) | flag(self.is_odd, ODD);
-        into[1] = self.path_length;
-        into[2..4].copy_from_slice(&self.tree.to_le_bytes());
-        into[4..6].copy_from_slice(&self.value_length.to_le_bytes());
-        into[6..10].copy_from_slice(&self.value_crc.to_le_bytes());
+        let mut head = [0; HEAD_BYTES];
+        head[0] = action | origin | flag(self.is_sealed, SEALED) | flag(self.is_odd, ODD);
+        head[1] = self.path_length;
+        head[2..4].copy_from_slice(&self.tree.to_le_bytes());
+        head[4..6].copy_from_slice(&self.value_length.to_le_bytes());
+        head[6..10].copy_from_slice(&self.value_crc.to_le_bytes());
+        let crc = head_crc(seat, &head[..10], path);
+        head[10..].copy_from_slice(&crc.to_le_bytes());
+        into[..HEAD_BYTES].copy_from_slice(&head);
         into[HEAD_BYTES..HEAD_BYTES + path.len()].copy_from_slice(path);
-        let crc = head_crc(seat, &into[..10], path);
-        into[10..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// Reads the head in `bytes`, which is all but the CRC's check: call [`Head::is_seated`] once
