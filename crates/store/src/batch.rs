@@ -12,7 +12,7 @@ use crate::error::BatchError;
 use crate::index::Location;
 use crate::path;
 use crate::record::{Action, COMMIT_VALUE_BYTES, Head, Origin, ValueCrc, ValueKind};
-use crate::store::{Store, head_of_delete};
+use crate::store::Store;
 use crate::value::TreeId;
 
 /// One change of a batch.
@@ -39,7 +39,7 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         match self {
             Self::Set { path, .. } | Self::Delete { path, .. } => path,
         }
@@ -114,7 +114,7 @@ impl<F: Flash> Store<F> {
     fn write_batch(&mut self, changes: &[Change<'_>]) -> Result<Vec<Location>, FlashError> {
         self.log.begin_run();
         let appended: Result<Vec<_>, _> =
-            changes.iter().map(|change| self.append_change(change)).collect();
+            changes.iter().map(|change| self.append_change(change, Origin::Batched)).collect();
         // All of it stands on the flash before the commit does.
         let programmed = self.log.end_run();
         let locations = appended?;
@@ -136,21 +136,34 @@ impl<F: Flash> Store<F> {
         Ok(locations)
     }
 
-    fn append_change(&mut self, change: &Change<'_>) -> Result<Location, FlashError> {
+    /// Appends the record of a change, for which there is room, in the next sector if the newest has none.
+    pub(crate) fn append_change(
+        &mut self,
+        change: &Change<'_>,
+        origin: Origin,
+    ) -> Result<Location, FlashError> {
+        self.log.open_sector_for(change.path().len(), self.stored_length_of(change))?;
         match *change {
             Change::Set { tree, path, kind, value } => {
-                let length = self.seals.stored_length(tree, value);
-                self.log.open_sector_for(path.len(), length)?;
-                self.append_set(tree, path, kind, value, Origin::Batched)
+                self.append_set(tree, path, kind, value, origin)
             }
             Change::Delete { tree, path } => {
-                let head = head_of_delete(tree, path, Origin::Batched);
-                self.log.append_anywhere(head, path.as_bytes(), &[])
+                let head = Head {
+                    action: Action::Delete,
+                    origin,
+                    is_sealed: false,
+                    is_odd: false,
+                    tree: tree.0,
+                    path_length: path.len() as u8,
+                    value_length: 0,
+                    value_crc: ValueCrc::EMPTY,
+                };
+                self.log.append(head, path.as_bytes(), &[])
             }
         }
     }
 
-    fn stored_length_of(&self, change: &Change<'_>) -> usize {
+    pub(crate) fn stored_length_of(&self, change: &Change<'_>) -> usize {
         match *change {
             Change::Set { tree, value, .. } => self.seals.stored_length(tree, value),
             Change::Delete { .. } => 0,

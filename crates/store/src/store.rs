@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, FlashError};
 
+use crate::batch::Change;
 use crate::catalogue::{Catalogue, Step};
 use crate::error::{DeleteError, ReadError, RoomError, SetError};
 use crate::index::Location;
@@ -110,7 +111,7 @@ impl<F: Flash> Store<F> {
             return Err(SetError::Full);
         }
         let keys = self.catalogue.keys();
-        let location = self.write_set(tree, path, kind, value)?;
+        let location = self.write_alone(&Change::Set { tree, path, kind, value })?;
         if self.catalogue.keys() == keys {
             // Making room has moved records, and no slot.
             self.catalogue.put_at(slot, old_cost, location, tree.0, new_cost);
@@ -166,7 +167,7 @@ impl<F: Flash> Store<F> {
         if !self.exists_checked(tree, path).map_err(DeleteError::Flash)? {
             return Ok(false);
         }
-        self.write_delete(tree, path)?;
+        self.write_alone(&Change::Delete { tree, path })?;
         self.catalogue.begin_removal(tree, path.as_bytes());
         Ok(true)
     }
@@ -363,23 +364,18 @@ impl<F: Flash> Store<F> {
         }
     }
 
-    /// Appends the record of a value, making room for it.
-    fn write_set(
-        &mut self,
-        tree: TreeId,
-        path: &str,
-        kind: ValueKind,
-        value: &[u8],
-    ) -> Result<Location, RoomError> {
-        let bytes = self.log.layout.record_bytes(path.len(), self.seals.stored_length(tree, value));
-        self.reclaim().make_room(bytes)?;
-        match self.append_set(tree, path, kind, value, Origin::Alone) {
-            // A place that should be erased is not: the room is damaged, and the log has left it.
-            Err(FlashError::NotErased) => {
-                self.reclaim().make_room(bytes)?;
-                Ok(self.append_set(tree, path, kind, value, Origin::Alone)?)
+    /// Appends the record of a change that is no batch's, making room for it.
+    fn write_alone(&mut self, change: &Change<'_>) -> Result<Location, RoomError> {
+        let length = self.stored_length_of(change);
+        let bytes = self.log.layout.record_bytes(change.path().len(), length);
+        let mut is_second = false;
+        loop {
+            self.reclaim().make_room(bytes)?;
+            match self.append_change(change, Origin::Alone) {
+                // A place that should be erased is not: the room is damaged, and the log has left it.
+                Err(FlashError::NotErased) if !is_second => is_second = true,
+                appended => return Ok(appended?),
             }
-            other => Ok(other?),
         }
     }
 
@@ -405,32 +401,5 @@ impl<F: Flash> Store<F> {
             value_crc: ValueCrc::of(stored),
         };
         self.log.append(head, path.as_bytes(), stored)
-    }
-
-    /// Appends the record of a deletion, making room for it.
-    fn write_delete(&mut self, tree: TreeId, path: &str) -> Result<Location, RoomError> {
-        let head = head_of_delete(tree, path, Origin::Alone);
-        let bytes = self.log.layout.record_bytes(path.len(), 0);
-        self.reclaim().make_room(bytes)?;
-        match self.log.append(head, path.as_bytes(), &[]) {
-            Err(FlashError::NotErased) => {
-                self.reclaim().make_room(bytes)?;
-                Ok(self.log.append(head, path.as_bytes(), &[])?)
-            }
-            other => Ok(other?),
-        }
-    }
-}
-
-pub(crate) fn head_of_delete(tree: TreeId, path: &str, origin: Origin) -> Head {
-    Head {
-        action: Action::Delete,
-        origin,
-        is_sealed: false,
-        is_odd: false,
-        tree: tree.0,
-        path_length: path.len() as u8,
-        value_length: 0,
-        value_crc: ValueCrc::EMPTY,
     }
 }
