@@ -10,6 +10,8 @@ use tenure_hal::{Flash, FlashError, ResetCause};
 use crate::image::{CRC, Image, Slot};
 
 const RECORD_BYTES: usize = 64;
+/// Magic and number: what is the same in each record that may be written to a place.
+const FIRST_BYTES: u32 = 8;
 const MAGIC: [u8; 4] = *b"TNB\x01";
 const CHECKSUM_AT: usize = RECORD_BYTES - 4;
 const GOOD_AT: usize = 12;
@@ -89,7 +91,7 @@ impl<F: Flash> BootLog<F> {
         let geometry = flash.geometry();
         let fits = geometry.sector_count == 2
             && geometry.sector_bytes as usize >= RECORD_BYTES
-            && (RECORD_BYTES as u32).is_multiple_of(geometry.program_bytes);
+            && FIRST_BYTES.is_multiple_of(geometry.program_bytes);
         if !fits {
             return Err(LogError::Geometry);
         }
@@ -104,8 +106,8 @@ impl<F: Flash> BootLog<F> {
     /// are between two states, and read otherwise at another start. A record that reads well is programmed again as it reads;
     /// one that doesn't was never acknowledged, and zeros are programmed over it.
     ///
-    /// Of an append that left a place erased, the first bytes alone can be torn, and those are the same in whatever is
-    /// written there next.
+    /// Of an append that left a place erased, the first program unit alone can be torn, and that is the same in whatever is
+    /// written there next: a unit is of eight bytes at most.
     ///
     /// # Errors
     /// The flash failed.
@@ -279,7 +281,8 @@ fn decode_trial([trial, why]: [u8; 2]) -> Option<Trial> {
 /// Why the log can't be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogError {
-    /// The board's mistake: the flash isn't two sectors, or takes no record at a time.
+    /// The board's mistake: the flash isn't two sectors, has no room for a record, or is programmed by more than eight
+    /// bytes at a time.
     Geometry,
     /// The flash failed.
     Flash(FlashError),
