@@ -392,17 +392,11 @@ impl<F: Flash> Log<F> {
     /// Takes the next sector of the ring into use.
     pub(crate) fn open_sector(&mut self) -> Result<(), FlashError> {
         self.program_run()?;
-        self.flash.erase(self.layout.sector(self.newest + 1))?;
-        self.begin_sector()
-    }
-
-    /// Gives the next sector of the ring, which was erased, its header.
-    fn begin_sector(&mut self) -> Result<(), FlashError> {
         let sequence = self.newest + 1;
-        let header =
-            SectorHeader::new(self.layout.geometry, self.salt, sequence, self.oldest).emit();
-        let mut bytes = vec![0xFF; self.layout.records_start() as usize];
-        bytes[..HEADER_BYTES].copy_from_slice(&header);
+        self.flash.erase(self.layout.sector(sequence))?;
+        let header = SectorHeader::new(self.layout.geometry, self.salt, sequence, self.oldest);
+        let mut bytes = header.emit().to_vec();
+        bytes.resize(self.layout.records_start() as usize, 0xFF);
         self.flash.program(self.sector_start(sequence), &bytes)?;
         self.newest = sequence;
         self.tail = self.layout.records_start();
