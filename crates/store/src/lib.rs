@@ -9,7 +9,9 @@
 //! - Nothing that was acknowledged is lost, and nothing that was refused is there.
 //! - What a power cut broke off is there as a whole or not at all from the first mount on, although bits that the
 //!   cut left between two states read otherwise at each start.
-//! - A damaged byte costs the record that it hit, or the acknowledged write that it was, and
+//! - One flipped bit of a record costs nothing, once something was written or mounted after it: the CRC tells which it is,
+//!   for values of up to 640 bytes.
+//! - More damage costs the record that it hit, or the acknowledged write that it was, and
 //!   nothing else. Where it hit a value, reading that key is an error until it is written again,
 //!   also after a reboot. Where it hit a record's head or path, or the very last value before the
 //!   first reboot after it was written, it can't be told from a write that was broken off: an older
@@ -45,6 +47,7 @@ mod path;
 mod reclaim;
 mod record;
 mod removals;
+mod rot;
 mod seal;
 mod store;
 mod value;

@@ -22,6 +22,7 @@ use crate::layout::{Cost, Layout};
 use crate::record::{
     HEAD_AND_PATH_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, Head, Seat, SectorHeader, ValueCrc,
 };
+use crate::rot::{self, MENDED_BYTES_MAX};
 
 /// How much is read at a time where a long run is read through.
 const PIECE_BYTES: usize = 128;
@@ -55,11 +56,13 @@ struct Run {
     begins_odd: bool,
 }
 
-/// A record's head and path, read from the flash and found intact.
+/// A record's head and path, read from the flash and found intact, or mended.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) location: Location,
     pub(crate) head: Head,
+    /// Whether a bit of its head or path was turned back.
+    is_mended: bool,
     bytes: [u8; HEAD_AND_PATH_BYTES_MAX],
 }
 
@@ -84,6 +87,10 @@ pub(crate) struct Walk {
     end: u32,
     /// Whether the bytes before `at` are no record's.
     in_damage: bool,
+    /// Whether the end of the log was settled: then no power cut can have torn the last record of a sector before the newest.
+    is_settled: bool,
+    /// How many heads were mended.
+    pub(crate) mended_heads: usize,
     /// How many runs of bytes were no record's.
     pub(crate) damaged_runs: usize,
 }
@@ -214,35 +221,40 @@ impl<F: Flash> Log<F> {
         Ok(SectorHeader::parse(&bytes))
     }
 
-    /// The intact record at `location`, or `None` if what is there is none.
+    /// The record that was found at `location` before, or `None` if it can't be read any more.
     pub(crate) fn entry(&mut self, location: Location) -> Result<Option<Entry>, FlashError> {
-        self.entry_of_sector(location, self.sequence_at(location))
+        self.entry_of_sector(location, self.sequence_at(location), true)
     }
 
+    /// The record at `location`. If `mends` is set, one bit of its head or path may have flipped since it was written.
     fn entry_of_sector(
         &mut self,
         location: Location,
         sequence: u32,
+        mends: bool,
     ) -> Result<Option<Entry>, FlashError> {
         let (_, offset) = self.layout.place(location.0);
         let room = (self.layout.geometry.sector_bytes - offset) as usize;
+        let seat = Seat { salt: self.salt, sequence, offset };
         let mut bytes = [0xFF; HEAD_AND_PATH_BYTES_MAX];
         let peek = PEEK_BYTES.min(room);
         self.flash.read(location.0, &mut bytes[..peek])?;
-        let Some(head) = bytes.first_chunk().and_then(Head::parse) else {
-            return Ok(None);
-        };
-        let (path_length, value_length) =
-            (usize::from(head.path_length), usize::from(head.value_length));
-        if self.layout.record_bytes(path_length, value_length) as usize > room {
-            return Ok(None);
-        }
-        let end = HEAD_BYTES + path_length;
+        let mut head = bytes.first_chunk().and_then(Head::parse);
+        let end = head.map_or(0, |head| HEAD_BYTES + usize::from(head.path_length)).min(room);
         if end > peek {
             self.flash.read(location.0 + peek as u32, &mut bytes[peek..end])?;
         }
-        let seat = Seat { salt: self.salt, sequence, offset };
-        Ok(head.is_seated(&bytes, seat).then_some(Entry { location, head, bytes }))
+        let is_mended = !head.is_some_and(|head| head.is_seated(&bytes, seat));
+        if is_mended {
+            if !mends {
+                return Ok(None);
+            }
+            let readable = room.min(bytes.len());
+            self.flash.read(location.0, &mut bytes[..readable])?;
+            head = Head::mend(&mut bytes[..readable], seat);
+        }
+        let entry = head.map(|head| Entry { location, head, is_mended, bytes });
+        Ok(entry.filter(|entry| self.cost(entry).bytes as usize <= room))
     }
 
     /// Whether the value of `entry` is what was written.
@@ -260,10 +272,20 @@ impl<F: Flash> Log<F> {
         Ok(crc.finish() == entry.head.value_crc)
     }
 
-    /// The value of `entry`, or `None` if it is damaged.
+    /// The value of `entry`, mended if one bit of it flipped, or `None` if it is damaged.
     pub(crate) fn value(&mut self, entry: &Entry) -> Result<Option<Vec<u8>>, FlashError> {
-        let value = self.value_as_found(entry)?;
-        Ok((ValueCrc::of(&value) == entry.head.value_crc).then_some(value))
+        let mut value = self.value_as_found(entry)?;
+        let difference = ValueCrc::of(&value) ^ entry.head.value_crc;
+        if difference == 0 {
+            return Ok(Some(value));
+        }
+        if value.len() > MENDED_BYTES_MAX {
+            return Ok(None);
+        }
+        Ok(rot::flipped_bit(value.len(), difference).map(|bit| {
+            rot::flip(&mut value, bit);
+            value
+        }))
     }
 
     /// The value of `entry`, damaged or not.
@@ -290,7 +312,21 @@ impl<F: Flash> Log<F> {
             end -= length as u32;
         }
         let at = self.layout.records_start();
-        Ok(Walk { sequence, start, at, end, in_damage: false, damaged_runs: 0 })
+        Ok(Walk {
+            sequence,
+            start,
+            at,
+            end,
+            in_damage: false,
+            is_settled: false,
+            mended_heads: 0,
+            damaged_runs: 0,
+        })
+    }
+
+    /// Begins to walk a sector of the log, whose end was settled.
+    pub(crate) fn walk_settled(&mut self, sequence: u32) -> Result<Walk, FlashError> {
+        Ok(Walk { is_settled: true, ..self.walk(sequence)? })
     }
 
     /// The next record of the walk whose head and path are intact. After damage the walk goes on
@@ -298,10 +334,14 @@ impl<F: Flash> Log<F> {
     pub(crate) fn next(&mut self, walk: &mut Walk) -> Result<Option<Entry>, FlashError> {
         while walk.at < walk.end {
             let location = Location(walk.start + walk.at);
-            if let Some(entry) = self.entry_of_sector(location, walk.sequence)? {
-                let path_length = usize::from(entry.head.path_length);
-                walk.at += self.layout.record_bytes(path_length, entry.value_length());
+            let entry = self.entry_of_sector(location, walk.sequence, !walk.in_damage)?;
+            let end = entry.as_ref().map_or(0, |entry| walk.at + self.cost(entry).bytes);
+            if let Some(entry) = entry
+                && (!entry.is_mended || self.was_programmed(walk, end))
+            {
+                walk.at = end;
                 walk.in_damage = false;
+                walk.mended_heads += usize::from(entry.is_mended);
                 return Ok(Some(entry));
             }
             if !walk.in_damage && !self.is_at_zeros(walk)? {
@@ -311,6 +351,24 @@ impl<F: Flash> Log<F> {
             walk.at += self.layout.unit();
         }
         Ok(None)
+    }
+
+    /// Whether the record that ends at `end` can't be one that a power cut tore, as something was written after it.
+    fn was_programmed(&self, walk: &Walk, end: u32) -> bool {
+        let is_closed = walk.is_settled && walk.sequence < self.newest;
+        // What stands in a sector that isn't in the log was written for another place.
+        walk.sequence <= self.newest && (end < walk.end || is_closed)
+    }
+
+    /// Whether the value of `entry`, which the walk met last, can be read by turning one bit back.
+    pub(crate) fn is_value_mended(
+        &mut self,
+        walk: &Walk,
+        entry: &Entry,
+    ) -> Result<bool, FlashError> {
+        Ok(entry.value_length() <= MENDED_BYTES_MAX
+            && self.was_programmed(walk, walk.at)
+            && self.value(entry)?.is_some())
     }
 
     /// Whether the walk is at a unit of zeros. Behind a record they say that it was intact at a start after it was written,

@@ -29,6 +29,8 @@ pub struct MountReport {
     /// Runs of bytes that are no intact record: a write that a power cut tore (which was never
     /// acknowledged, and is counted at one mount alone), or bits that rotted.
     pub damaged_records: usize,
+    /// Records one bit of which flipped since they were written, and was turned back: nothing is lost.
+    pub mended_records: usize,
     /// How many values are damaged, and how many records beside them that were acknowledged can't be read, as far as
     /// what stands around them shows it: if no later one of their keys followed, those have a value from before.
     pub changes_lost: usize,
@@ -184,7 +186,7 @@ impl<F: Flash> Replay<'_, F> {
         if header.is_none_or(|header| header.sequence != sequence) {
             report.damaged_headers += 1;
         }
-        let mut walk = self.log.walk(sequence)?;
+        let mut walk = self.log.walk_settled(sequence)?;
         let mut runs = 0;
         while let Some(entry) = self.log.next(&mut walk)? {
             self.is_damaged |= walk.damaged_runs > runs;
@@ -204,7 +206,12 @@ impl<F: Flash> Replay<'_, F> {
             self.is_damaged = false;
             self.alternates |= entry.head.is_odd;
             let is_sensible = is_sensible(&entry);
-            let intact = is_sensible && self.log.is_value_intact(&entry)?;
+            let mut intact = self.log.is_value_intact(&entry)?;
+            if !intact && self.log.is_value_mended(&walk, &entry)? {
+                report.mended_records += 1;
+                intact = true;
+            }
+            let intact = is_sensible && intact;
             let was_intact = intact || self.log.is_at_zeros(&walk)?;
             self.log.odd = entry.head.is_odd ^ was_intact;
             report.damaged_records += usize::from(!intact);
@@ -218,6 +225,7 @@ impl<F: Flash> Replay<'_, F> {
         }
         self.is_damaged |= walk.damaged_runs > runs;
         report.damaged_records += walk.damaged_runs;
+        report.mended_records += walk.mended_heads;
         self.log.tail = walk.tail();
         Ok(())
     }

@@ -86,7 +86,7 @@ impl<F: Flash> Reclaim<'_, F> {
     }
 
     fn copy_oldest(&mut self) -> Result<(), FlashError> {
-        let mut walk = self.log.walk(self.log.oldest)?;
+        let mut walk = self.log.walk_settled(self.log.oldest)?;
         while let Some(entry) = self.log.next(&mut walk)? {
             self.carry_over(&entry)?;
         }
@@ -104,7 +104,10 @@ impl<F: Flash> Reclaim<'_, F> {
         };
         self.catalogue.carry_over(self.log, entry, |log| {
             // A damaged value stays what it is, so that whoever asks for it learns that it is lost.
-            let value = log.value_as_found(entry)?;
+            let value = match log.value(entry)? {
+                Some(value) => value,
+                None => log.value_as_found(entry)?,
+            };
             let head = Head { origin: Origin::Copied, ..entry.head };
             log.append_anywhere(head, entry.path(), &value)
         })

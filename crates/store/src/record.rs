@@ -14,6 +14,7 @@ use crc::{CRC_32_ISCSI, Crc, Table};
 use tenure_hal::FlashGeometry;
 
 use crate::path::PATH_BYTES_MAX;
+use crate::rot;
 
 pub(crate) static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
 
@@ -151,11 +152,42 @@ impl Head {
         (usize::from(head.path_length) <= PATH_BYTES_MAX).then_some(head)
     }
 
+    /// The head in `bytes`, if one bit of it or of the path behind it flipped since both were written for `seat`; turns that
+    /// bit back.
+    pub(crate) fn mend(bytes: &mut [u8], seat: Seat) -> Option<Self> {
+        let length = *bytes.get(1)?;
+        // The path's length tells where the path ends: first as it stands, then with each of its bits turned.
+        for turned in core::iter::once(0).chain((0..8).map(|bit| 1 << bit)) {
+            bytes[1] = length ^ turned;
+            let path_end = HEAD_BYTES + usize::from(bytes[1]);
+            let Some(path) = bytes.get(HEAD_BYTES..path_end) else { continue };
+            let stored = u32::from_le_bytes([bytes[10], bytes[11], bytes[12], bytes[13]]);
+            let difference = head_crc(seat, &bytes[..10], path) ^ stored;
+            let is_whole = match turned {
+                0 => difference.is_power_of_two() || turn_back(bytes, path_end, difference),
+                _ => difference == 0,
+            };
+            if is_whole {
+                let head = bytes.first_chunk().and_then(Self::parse)?;
+                return (HEAD_BYTES + usize::from(head.path_length) == path_end).then_some(head);
+            }
+        }
+        None
+    }
+
     /// Whether head and path in `bytes` were written for `seat` and are intact.
     pub(crate) fn is_seated(&self, bytes: &[u8], seat: Seat) -> bool {
         let path = &bytes[HEAD_BYTES..HEAD_BYTES + usize::from(self.path_length)];
         bytes[10..HEAD_BYTES] == head_crc(seat, &bytes[..10], path).to_le_bytes()
     }
+}
+
+/// Turns back the one bit before `path_end`, but for the CRC's own, whose flip explains the difference of the CRCs.
+fn turn_back(bytes: &mut [u8], path_end: usize, difference: u32) -> bool {
+    let Some(bit) = rot::flipped_bit(path_end - 4, difference) else { return false };
+    let is_before_crc = bit < 8 * 10;
+    rot::flip(bytes, if is_before_crc { bit } else { bit + 8 * 4 });
+    true
 }
 
 fn head_crc(seat: Seat, fixed: &[u8], path: &[u8]) -> u32 {

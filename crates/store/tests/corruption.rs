@@ -90,6 +90,47 @@ fn any_one_damaged_byte_costs_one_value_at_most() {
     }
 }
 
+/// Each bit of the flash, one after the other: of a record's head, path and value, of padding, headers and free room.
+#[test]
+fn any_one_flipped_bit_costs_nothing_once_the_store_was_mounted() {
+    let (store, keys) = filled();
+    let (mut store, _) = Store::mount(store.into_flash()).unwrap();
+    let whole = read_all(&mut store, &keys);
+    let flash = store.into_flash();
+    let mut mended = 0;
+    for bit in 0..8 * flash.bytes().len() {
+        let mut flash = flash.clone();
+        flash.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
+        let (mut store, report) = Store::mount(flash).unwrap();
+        assert_eq!(report.changes_lost, 0, "bit {bit}");
+        assert_eq!(read_all(&mut store, &keys), whole, "bit {bit}");
+        mended += report.mended_records;
+    }
+    assert!(mended > 8 * 17 * 20, "seventeen records of twenty bytes and more: {mended}");
+}
+
+#[test]
+fn bits_that_flip_while_mounted_cost_nothing_and_are_put_right_by_a_reclaim() {
+    let (mut store, keys) = filled();
+    let whole = read_all(&mut store, &keys);
+    let flash = store.into_flash();
+    let (store, _) = Store::mount(flash).unwrap();
+    let flash = store.into_flash();
+    for bit in (0..8 * flash.bytes().len()).step_by(13) {
+        let (mut store, _) = Store::mount(flash.clone()).unwrap();
+        store.flash_mut().bytes_mut()[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(read_all(&mut store, &keys), whole, "bit {bit}");
+        for round in 0..200 {
+            let text = format!("round {round}");
+            store.set(TREE, "busy", ValueKind::Text, text.as_bytes()).unwrap();
+        }
+        assert_eq!(read_all(&mut store, &keys), whole, "bit {bit}, reclaimed");
+        let (mut store, report) = Store::mount(store.into_flash()).unwrap();
+        assert_eq!((report.mended_records, report.damaged_records), (0, 0), "bit {bit}");
+        assert_eq!(read_all(&mut store, &keys), whole, "bit {bit}, mounted");
+    }
+}
+
 #[test]
 fn bytes_that_rot_while_mounted_cost_one_value_at_most() {
     let (mut store, keys) = filled();
@@ -97,7 +138,7 @@ fn bytes_that_rot_while_mounted_cost_one_value_at_most() {
     let flash = store.into_flash();
     for offset in (0..flash.bytes().len()).step_by(5) {
         let (mut store, _) = Store::mount(flash.clone()).unwrap();
-        store.flash_mut().bytes_mut()[offset] ^= 0x10;
+        store.flash_mut().bytes_mut()[offset] ^= 0x30;
         let found = read_all(&mut store, &keys);
         assert!(differences(&whole, &found) <= 1, "offset {offset}");
         // Going round the ring copies what is left and drops what is damaged.
@@ -116,7 +157,7 @@ fn a_damaged_value_is_reported_and_can_be_replaced() {
     store.set(TREE, "a", ValueKind::Text, b"a value to find").unwrap();
     let bytes = store.flash_mut().bytes_mut();
     let at = bytes.windows(15).position(|window| window == b"a value to find").unwrap();
-    bytes[at] = b'A';
+    bytes[at] = b'Z';
     assert_eq!(store.get(TREE, "a"), Err(ReadError::Corrupt));
     assert_eq!(store.children(TREE, "").unwrap(), ["a"]);
     store.set(TREE, "a", ValueKind::Text, b"a value to find").unwrap();
@@ -133,7 +174,7 @@ fn a_value_that_rots_never_gives_way_to_an_older_one() {
     store.set(TREE, "b", ValueKind::Text, b"what follows").unwrap();
     let mut flash = store.into_flash();
     let at = flash.bytes().windows(12).position(|window| window == b"a new value!").unwrap();
-    flash.bytes_mut()[at] ^= 0x20;
+    flash.bytes_mut()[at] ^= 0x30;
     for rounds in [0, 3, 60, 60] {
         let (mut store, _) = Store::mount(flash).unwrap();
         assert_eq!(store.get(TREE, "a"), Err(ReadError::Corrupt), "after {rounds} rounds");
@@ -157,7 +198,7 @@ fn last_value_that_rots_after_a_start_never_gives_way_to_an_older_one() {
     let (store, _) = Store::mount(store.into_flash()).unwrap();
     let mut flash = store.into_flash();
     let at = flash.bytes().windows(12).position(|window| window == b"a new value!").unwrap();
-    flash.bytes_mut()[at] ^= 0x20;
+    flash.bytes_mut()[at] ^= 0x30;
     for _ in 0..3 {
         let (mut store, report) = Store::mount(flash).unwrap();
         assert_eq!((report.damaged_records, report.changes_lost), (1, 1));
@@ -182,7 +223,7 @@ fn lost_change_that_was_acknowledged_is_counted_by_each_mount_and_a_torn_write_i
     // The head, the path, the value: each time something that was acknowledged is lost.
     for offset in [at - 14, at - 3, at + 2, at + 6] {
         let mut flash = whole.clone();
-        flash.bytes_mut()[offset] ^= 0x10;
+        flash.bytes_mut()[offset] ^= 0x30;
         for _ in 0..3 {
             let (store, report) = Store::mount(flash).unwrap();
             assert_eq!(report.changes_lost, 1, "offset {offset}, record at {at}");
@@ -196,7 +237,7 @@ fn lost_change_that_was_acknowledged_is_counted_by_each_mount_and_a_torn_write_i
     store.set(TREE, "other", ValueKind::Text, b"d").unwrap();
     let mut flash = store.into_flash();
     let at = flash.bytes().windows(15).position(|window| window == b"a value to find").unwrap();
-    flash.bytes_mut()[at] ^= 0x01;
+    flash.bytes_mut()[at] ^= 0x03;
     let (mut store, report) = Store::mount(flash).unwrap();
     assert_eq!(report.changes_lost, 1);
     store.set(TREE, "count", ValueKind::Text, b"13").unwrap();

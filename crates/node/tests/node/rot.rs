@@ -41,9 +41,9 @@ fn remove(world: &mut World, machine: &str, for_good: bool) -> Answer<()> {
     decode_answer(&world.call(0, &device, Function::remove.name(), Some(&remove)).unwrap().unwrap())
 }
 
-/// D-5: a bit in head, path or value of the seed's record.
+/// D-5: bits in head, path or value of the seed's record.
 #[test]
-fn device_whose_seed_rots_refuses_to_start_and_is_itself_again_with_the_bit_put_back() {
+fn device_whose_seed_rots_is_itself_with_one_bit_of_it_and_refuses_to_start_with_two() {
     let mut world = World::new(|_| {});
     world.install("machine", 8, BODY);
     let key = world.node.device_key();
@@ -52,8 +52,10 @@ fn device_whose_seed_rots_refuses_to_start_and_is_itself_again_with_the_bit_put_
     for offset in [at - 14, at - 13, at - 12, at - 5, at, at + 3, at + 4, at + 35] {
         let mut flash = flash.clone();
         flash[0].bytes_mut()[offset] ^= 0x04;
+        assert_eq!(boot(&config, &mut flash), Ok(key), "offset {offset} of {at}");
+        flash[0].bytes_mut()[offset] ^= 0x08;
         assert_eq!(boot(&config, &mut flash), Err(BootError::Identity), "offset {offset} of {at}");
-        flash[0].bytes_mut()[offset] ^= 0x04;
+        flash[0].bytes_mut()[offset] ^= 0x0C;
         assert_eq!(boot(&config, &mut flash), Ok(key));
     }
 }

@@ -597,6 +597,7 @@ impl Running {
             "values": report.keys,
             "damaged_records": report.damaged_records,
             "damaged_headers": report.damaged_headers,
+            "mended_records": report.mended_records,
             "changes_lost": report.changes_lost,
             "batch_broken_off": report.batch_broken_off,
         });
@@ -611,6 +612,13 @@ impl Running {
                     counted(damaged, "damaged place")
                 ),
                 &object,
+            );
+        }
+        if report.mended_records > 0 && !output.is_json() {
+            let mended = counted(report.mended_records, "record");
+            output.line(
+                &format!("flash: {mended} had one bit flipped, which was turned back; nothing is lost"),
+                &serde_json::Value::Null,
             );
         }
         if report.changes_lost > 0 && !output.is_json() {
