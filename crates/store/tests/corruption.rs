@@ -331,7 +331,7 @@ fn is_forged_record_taken(salt: u32) -> bool {
     let mut store = Store::format_with_salt(RamFlash::new(SMALL), salt).unwrap();
     store.set(TreeId(2), "mine", ValueKind::Bytes, value).unwrap();
     let mut flash = store.into_flash();
-    flash.bytes_mut()[own - 14] = 0;
+    flash.bytes_mut()[own - 14..own - 10].fill(0);
     let (mut store, _) = Store::mount(flash).unwrap();
     assert_eq!(store.keys(TreeId(2)), 0);
     store.get(TREE, "admin").unwrap().is_some()

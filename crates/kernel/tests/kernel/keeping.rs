@@ -157,7 +157,8 @@ fn damaged_value_is_told_as_one_to_the_owner_and_to_its_machine_and_hides_no_oth
     device.call(notebook, "write", Some(b"a value to find")).unwrap();
     let bytes = device.kernel.store().flash_mut().bytes_mut();
     let at = bytes.windows(15).position(|window| window == b"a value to find").unwrap();
-    bytes[at] ^= 1;
+    // More than one bit, so that it can't be mended.
+    bytes[at] ^= 3;
     let look = device.kernel.look(&name("notebook"), "M.N").unwrap();
     assert_eq!((look.value, look.is_damaged), (None, true));
     assert_eq!(device.kernel.look(&name("notebook"), "").unwrap().children, ["M", "born"]);
