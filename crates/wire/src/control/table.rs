@@ -239,8 +239,13 @@ macro_rules! control_functions {
                     if !table::access!($access).permits(caller) {
                         return encode_answer::<()>(&Err(ControlError::NotOwner));
                     }
-                    let request = table::read_request!(request; $($request)*);
-                    return encode_answer(&service.$name(request));
+                    // Apart, so that the stack holds what one function needs, and not what each does.
+                    #[inline(never)]
+                    fn serve<S: Service>(service: &mut S, request: &[u8]) -> Vec<u8> {
+                        let request = table::read_request!(request; $($request)*);
+                        encode_answer(&service.$name(request))
+                    }
+                    return serve(service, request);
                 }
             )*
             // A stranger learns nothing of what a device can do.
