@@ -241,6 +241,7 @@ macro_rules! control_functions {
                     }
                     // Apart, so that the stack holds what one function needs, and not what each does.
                     #[inline(never)]
+                    #[allow(unused_variables)]
                     fn serve<S: Service>(service: &mut S, request: &[u8]) -> Vec<u8> {
                         let request = table::read_request!(request; $($request)*);
                         encode_answer(&service.$name(request))
