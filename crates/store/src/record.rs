@@ -10,13 +10,18 @@
 //! sector's sequence number and the record's offset, so that a record counts in its own place
 //! alone: neither what an old erase left over, nor a value that looks like a record, is one.
 
-use crc::{CRC_32_ISCSI, Crc, Table};
+use crc::{CRC_32_ISCSI, Crc};
 use tenure_hal::FlashGeometry;
 
 use crate::path::PATH_BYTES_MAX;
 use crate::rot;
 
-pub(crate) static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
+#[cfg(not(feature = "small-crc"))]
+type Method = crc::Table<1>;
+#[cfg(feature = "small-crc")]
+type Method = crc::NoTable;
+
+pub(crate) static CRC: Crc<u32, Method> = Crc::<u32, Method>::new(&CRC_32_ISCSI);
 
 /// The bytes before a record's path.
 pub(crate) const HEAD_BYTES: usize = 14;
@@ -201,7 +206,7 @@ fn head_crc(seat: Seat, fixed: &[u8], path: &[u8]) -> u32 {
 }
 
 /// The CRC of a value, which may come in pieces.
-pub(crate) struct ValueCrc(crc::Digest<'static, u32, Table<1>>);
+pub(crate) struct ValueCrc(crc::Digest<'static, u32, Method>);
 
 impl ValueCrc {
     /// The CRC of a value of no bytes.
