@@ -277,3 +277,52 @@ fn an_image_for_another_board_or_place_is_not_started() {
     assert_eq!(on_trial.to_string(), "firmware 1 in slot A, on trial");
     assert_eq!(LoadError::Foreign(on_trial).status(), STATUS_RESET, "it is given up");
 }
+
+/// A flash that programs what it says that it couldn't, so many times.
+struct Denying<'a> {
+    part: Part<'a>,
+    denials: u32,
+}
+
+impl Flash for Denying<'_> {
+    fn geometry(&self) -> FlashGeometry {
+        self.part.geometry()
+    }
+
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
+        self.part.read(offset, into)
+    }
+
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        self.part.program(offset, bytes)?;
+        let is_denied = self.denials > 0;
+        self.denials = self.denials.saturating_sub(1);
+        if is_denied { Err(FlashError::Hardware) } else { Ok(()) }
+    }
+
+    fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
+        self.part.erase(sector)
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+#[test]
+fn state_that_was_refused_counts_at_no_start_although_it_stands_in_flash() {
+    let state =
+        |number| State { good: Image::new(Slot::A, number, &contents(number)), other: None };
+    for denials in [1, 2] {
+        let flash = flashed();
+        let part = Partition::new(&flash, 0, 2).unwrap();
+        let mut denying = BootLog::open(Denying { part, denials }).unwrap();
+        assert!(denying.append(state(2)).is_err());
+        assert_eq!(denying.state(), Some(state(1)));
+        if denials == 1 {
+            assert_eq!(log(&flash).state(), Some(state(1)), "it was overwritten");
+        }
+        denying.append(state(3)).unwrap();
+        assert_eq!(log(&flash).state(), Some(state(3)), "{denials} denials");
+    }
+}
