@@ -106,7 +106,10 @@ fn any_one_flipped_bit_costs_nothing_once_the_store_was_mounted() {
         assert_eq!(read_all(&mut store, &keys), whole, "bit {bit}");
         mended += report.mended_records;
     }
-    assert!(mended > 8 * 17 * 20 / 5, "a fifth of seventeen records of twenty bytes and more: {mended}");
+    assert!(
+        mended > 8 * 17 * 20 / 5,
+        "a fifth of seventeen records of twenty bytes and more: {mended}"
+    );
 }
 
 #[test]

@@ -617,7 +617,9 @@ impl Running {
         if report.mended_records > 0 && !output.is_json() {
             let mended = counted(report.mended_records, "record");
             output.line(
-                &format!("flash: {mended} had one bit flipped, which was turned back; nothing is lost"),
+                &format!(
+                    "flash: {mended} had one bit flipped, which was turned back; nothing is lost"
+                ),
                 &serde_json::Value::Null,
             );
         }
