@@ -26,8 +26,6 @@ use crate::rot::{self, MENDED_BYTES_MAX};
 
 /// How much is read at a time where a long run is read through.
 const PIECE_BYTES: usize = 128;
-/// How much is read at once for a head and, as a rule, its path.
-const PEEK_BYTES: usize = 48;
 /// How many bytes of a batch are programmed at once, unless one record is longer.
 const RUN_BYTES_MAX: usize = 1024;
 
@@ -237,20 +235,12 @@ impl<F: Flash> Log<F> {
         let room = (self.layout.geometry.sector_bytes - offset) as usize;
         let seat = Seat { salt: self.salt, sequence, offset };
         let mut bytes = [0xFF; HEAD_AND_PATH_BYTES_MAX];
-        let peek = PEEK_BYTES.min(room);
-        self.flash.read(location.0, &mut bytes[..peek])?;
-        let mut head = bytes.first_chunk().and_then(Head::parse);
-        let end = head.map_or(0, |head| HEAD_BYTES + usize::from(head.path_length)).min(room);
-        if end > peek {
-            self.flash.read(location.0 + peek as u32, &mut bytes[peek..end])?;
-        }
-        let is_mended = !head.is_some_and(|head| head.is_seated(&bytes, seat));
-        if is_mended {
-            if !mends {
-                return Ok(None);
-            }
-            let readable = room.min(bytes.len());
-            self.flash.read(location.0, &mut bytes[..readable])?;
+        let readable = room.min(bytes.len());
+        self.flash.read(location.0, &mut bytes[..readable])?;
+        let parsed = bytes.first_chunk().and_then(Head::parse);
+        let mut head = parsed.filter(|head| head.is_seated(&bytes, seat));
+        let is_mended = head.is_none();
+        if is_mended && mends {
             head = Head::mend(&mut bytes[..readable], seat);
         }
         let entry = head.map(|head| Entry { location, head, is_mended, bytes });

@@ -162,7 +162,7 @@ impl Head {
     pub(crate) fn mend(bytes: &mut [u8], seat: Seat) -> Option<Self> {
         let length = *bytes.get(1)?;
         // The path's length tells where the path ends: first as it stands, then with each of its bits turned.
-        for turned in core::iter::once(0).chain((0..8).map(|bit| 1 << bit)) {
+        for turned in [0, 1, 2, 4, 8, 16, 32, 64, 128] {
             bytes[1] = length ^ turned;
             let path_end = HEAD_BYTES + usize::from(bytes[1]);
             let Some(path) = bytes.get(HEAD_BYTES..path_end) else { continue };
