@@ -11,7 +11,9 @@ use tenure_hal::{Flash, FlashError};
 use crate::error::BatchError;
 use crate::index::Location;
 use crate::path;
-use crate::record::{Action, COMMIT_VALUE_BYTES, Head, Origin, ValueCrc, ValueKind};
+use crate::record::{
+    Action, COMMIT_VALUE_BYTES, EMPTY_VALUE_CRC, Head, Origin, ValueKind, value_crc,
+};
 use crate::store::Store;
 use crate::value::TreeId;
 
@@ -128,7 +130,7 @@ impl<F: Flash> Store<F> {
             tree: 0,
             path_length: 0,
             value_length: COMMIT_VALUE_BYTES as u16,
-            value_crc: ValueCrc::of(&first),
+            value_crc: value_crc(&first),
         };
         self.log.append_anywhere(commit, &[], &first)?;
         // The batch counts already; the second commit only guards the first.
@@ -156,7 +158,7 @@ impl<F: Flash> Store<F> {
                     tree: tree.0,
                     path_length: path.len() as u8,
                     value_length: 0,
-                    value_crc: ValueCrc::EMPTY,
+                    value_crc: EMPTY_VALUE_CRC,
                 };
                 self.log.append(head, path.as_bytes(), &[])
             }

@@ -20,9 +20,9 @@ use tenure_hal::{Flash, FlashError};
 use crate::index::Location;
 use crate::layout::{Cost, Layout};
 use crate::record::{
-    HEAD_AND_PATH_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, Head, Seat, SectorHeader, ValueCrc,
+    HEAD_AND_PATH_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, Head, Seat, SectorHeader, value_crc,
 };
-use crate::rot::{self, MENDED_BYTES_MAX};
+use crate::rot;
 
 /// How much is read at a time where a long run is read through.
 const PIECE_BYTES: usize = 128;
@@ -72,6 +72,15 @@ impl Entry {
     pub(crate) fn value_length(&self) -> usize {
         usize::from(self.head.value_length)
     }
+}
+
+/// How a value was found in its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Intact,
+    /// One bit had flipped, and was turned back.
+    Mended,
+    Damaged,
 }
 
 /// A walk over the records of one sector.
@@ -247,43 +256,17 @@ impl<F: Flash> Log<F> {
         Ok(entry.filter(|entry| self.cost(entry).bytes as usize <= room))
     }
 
-    /// Whether the value of `entry` is what was written.
-    pub(crate) fn is_value_intact(&mut self, entry: &Entry) -> Result<bool, FlashError> {
-        let mut crc = ValueCrc::new();
-        let mut piece = [0; PIECE_BYTES];
-        let start = entry.location.0 + HEAD_BYTES as u32 + u32::from(entry.head.path_length);
-        let mut done = 0;
-        while done < entry.value_length() {
-            let piece = &mut piece[..PIECE_BYTES.min(entry.value_length() - done)];
-            self.flash.read(start + done as u32, piece)?;
-            crc.update(piece);
-            done += piece.len();
-        }
-        Ok(crc.finish() == entry.head.value_crc)
-    }
-
-    /// The value of `entry`, mended if one bit of it flipped, or `None` if it is damaged.
-    pub(crate) fn value(&mut self, entry: &Entry) -> Result<Option<Vec<u8>>, FlashError> {
-        let mut value = self.value_as_found(entry)?;
-        let difference = ValueCrc::of(&value) ^ entry.head.value_crc;
-        if difference == 0 {
-            return Ok(Some(value));
-        }
-        if value.len() > MENDED_BYTES_MAX {
-            return Ok(None);
-        }
-        Ok(rot::flipped_bit(value.len(), difference).map(|bit| {
-            rot::flip(&mut value, bit);
-            value
-        }))
-    }
-
-    /// The value of `entry`, damaged or not.
-    pub(crate) fn value_as_found(&mut self, entry: &Entry) -> Result<Vec<u8>, FlashError> {
+    /// The value of `entry`, mended if one bit of it flipped, and how it was found.
+    pub(crate) fn value(&mut self, entry: &Entry) -> Result<(Vec<u8>, Condition), FlashError> {
         let start = entry.location.0 + HEAD_BYTES as u32 + u32::from(entry.head.path_length);
         let mut value = vec![0; entry.value_length()];
         self.flash.read(start, &mut value)?;
-        Ok(value)
+        let condition = match value_crc(&value) ^ entry.head.value_crc {
+            0 => Condition::Intact,
+            difference if rot::mend(&mut value, difference) => Condition::Mended,
+            _ => Condition::Damaged,
+        };
+        Ok((value, condition))
     }
 
     /// Begins to walk the sector with this sequence number, whether or not it is in the log.
@@ -344,21 +327,10 @@ impl<F: Flash> Log<F> {
     }
 
     /// Whether the record that ends at `end` can't be one that a power cut tore, as something was written after it.
-    fn was_programmed(&self, walk: &Walk, end: u32) -> bool {
+    pub(crate) fn was_programmed(&self, walk: &Walk, end: u32) -> bool {
         let is_closed = walk.is_settled && walk.sequence < self.newest;
         // What stands in a sector that isn't in the log was written for another place.
         walk.sequence <= self.newest && (end < walk.end || is_closed)
-    }
-
-    /// Whether the value of `entry`, which the walk met last, can be read by turning one bit back.
-    pub(crate) fn is_value_mended(
-        &mut self,
-        walk: &Walk,
-        entry: &Entry,
-    ) -> Result<bool, FlashError> {
-        Ok(entry.value_length() <= MENDED_BYTES_MAX
-            && self.was_programmed(walk, walk.at)
-            && self.value(entry)?.is_some())
     }
 
     /// Whether the walk is at a unit of zeros. Behind a record they say that it was intact at a start after it was written,
@@ -414,7 +386,8 @@ impl<F: Flash> Log<F> {
         let (mut holds_records, mut is_intact, mut sound_end) = (false, true, walk.at);
         while let Some(entry) = self.next(&mut walk)? {
             holds_records = true;
-            is_intact = self.is_value_intact(&entry)? || self.is_at_zeros(&walk)?;
+            let (_, condition) = self.value(&entry)?;
+            is_intact = condition == Condition::Intact || self.is_at_zeros(&walk)?;
             sound_end = if is_intact { walk.at } else { entry.location.0 - walk.start };
         }
         let is_broken = walk.in_damage || !is_intact;

@@ -13,7 +13,7 @@ use crate::catalogue::Catalogue;
 use crate::error::{FormatError, MountError};
 use crate::index::Location;
 use crate::layout::Layout;
-use crate::log::{Entry, Log};
+use crate::log::{Condition, Entry, Log};
 use crate::path;
 use crate::record::{Action, Origin, SectorHeader};
 use crate::store::Store;
@@ -205,13 +205,12 @@ impl<F: Flash> Replay<'_, F> {
             }
             self.is_damaged = false;
             self.alternates |= entry.head.is_odd;
+            let (_, condition) = self.log.value(&entry)?;
+            let is_mended =
+                condition == Condition::Mended && self.log.was_programmed(&walk, walk.tail());
+            report.mended_records += usize::from(is_mended);
             let is_sensible = is_sensible(&entry);
-            let mut intact = self.log.is_value_intact(&entry)?;
-            if !intact && self.log.is_value_mended(&walk, &entry)? {
-                report.mended_records += 1;
-                intact = true;
-            }
-            let intact = is_sensible && intact;
+            let intact = is_sensible && (is_mended || condition == Condition::Intact);
             let was_intact = intact || self.log.is_at_zeros(&walk)?;
             self.log.odd = entry.head.is_odd ^ was_intact;
             report.damaged_records += usize::from(!intact);
@@ -236,8 +235,8 @@ impl<F: Flash> Replay<'_, F> {
             self.rotten.push(entry.location);
         }
         if entry.head.action == Action::Commit {
-            let first = self.log.value(entry)?.and_then(|value| value.try_into().ok());
-            if let Some(first) = first.map(u64::from_le_bytes) {
+            let (value, _) = self.log.value(entry)?;
+            if let Some(first) = value.first_chunk().copied().map(u64::from_le_bytes) {
                 self.pending.retain(|location| self.log.position(*location) >= first);
                 self.catalogue.apply(self.log, &self.pending)?;
             }

@@ -14,7 +14,7 @@ use tenure_hal::{Flash, FlashError};
 use crate::catalogue::Catalogue;
 use crate::error::RoomError;
 use crate::log::{Entry, Log};
-use crate::record::{Action, Head, Origin, ValueCrc};
+use crate::record::{Action, EMPTY_VALUE_CRC, Head, Origin};
 
 /// How many sectors one write reclaims at most, as long as free sectors are left. Seven are enough
 /// to pass once through a log of which seven eighths are live while an eighth is written.
@@ -104,10 +104,7 @@ impl<F: Flash> Reclaim<'_, F> {
         };
         self.catalogue.carry_over(self.log, entry, |log| {
             // A damaged value stays what it is, so that whoever asks for it learns that it is lost.
-            let value = match log.value(entry)? {
-                Some(value) => value,
-                None => log.value_as_found(entry)?,
-            };
+            let (value, _) = log.value(entry)?;
             let head = Head { origin: Origin::Copied, ..entry.head };
             log.append_anywhere(head, entry.path(), &value)
         })
@@ -122,5 +119,5 @@ const RECLAIMED: Head = Head {
     tree: 0,
     path_length: 0,
     value_length: 0,
-    value_crc: ValueCrc::EMPTY,
+    value_crc: EMPTY_VALUE_CRC,
 };

@@ -205,28 +205,11 @@ fn head_crc(seat: Seat, fixed: &[u8], path: &[u8]) -> u32 {
     digest.finalize()
 }
 
-/// The CRC of a value, which may come in pieces.
-pub(crate) struct ValueCrc(crc::Digest<'static, u32, Method>);
+/// The CRC of a value of no bytes.
+pub(crate) const EMPTY_VALUE_CRC: u32 = 0;
 
-impl ValueCrc {
-    /// The CRC of a value of no bytes.
-    pub(crate) const EMPTY: u32 = 0;
-
-    pub(crate) fn new() -> Self {
-        Self(CRC.digest())
-    }
-
-    pub(crate) fn of(value: &[u8]) -> u32 {
-        CRC.checksum(value)
-    }
-
-    pub(crate) fn update(&mut self, piece: &[u8]) {
-        self.0.update(piece);
-    }
-
-    pub(crate) fn finish(self) -> u32 {
-        self.0.finalize()
-    }
+pub(crate) fn value_crc(value: &[u8]) -> u32 {
+    CRC.checksum(value)
 }
 
 /// The header at the start of a sector in use.

@@ -4,11 +4,21 @@
 //! cyclic redundancy codes for Internet applications", DSN 2002). So where up to four bits flipped in what is no longer than
 //! [`MENDED_BYTES_MAX`], turning one more never makes it look whole.
 
-/// What is longer stays as it is found.
-pub(crate) const MENDED_BYTES_MAX: usize = 640;
+/// A longer value stays as it is found.
+const MENDED_BYTES_MAX: usize = 640;
 
 /// The polynomial of CRC-32C, its lowest bit standing for x^31.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
+
+/// Turns back the one bit whose flip changed the CRC of `bytes` by `difference`; `false` if it wasn't one.
+pub(crate) fn mend(bytes: &mut [u8], difference: u32) -> bool {
+    if bytes.len() > MENDED_BYTES_MAX {
+        return false;
+    }
+    let Some(bit) = flipped_bit(bytes.len(), difference) else { return false };
+    flip(bytes, bit);
+    true
+}
 
 /// The bit whose flip in `length` bytes changes their CRC by `difference`, counted from the lowest of the first byte.
 pub(crate) fn flipped_bit(length: usize, difference: u32) -> Option<usize> {

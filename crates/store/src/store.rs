@@ -10,10 +10,10 @@ use crate::batch::Change;
 use crate::catalogue::{Catalogue, Step};
 use crate::error::{DeleteError, ReadError, RoomError, SetError};
 use crate::index::Location;
-use crate::log::{Entry, Log};
+use crate::log::{Condition, Entry, Log};
 use crate::path::{self, Edge, Place};
 use crate::reclaim::Reclaim;
-use crate::record::{Action, Head, Origin, ValueCrc, ValueKind};
+use crate::record::{Action, Head, Origin, ValueKind, value_crc};
 use crate::seal::{Seal, Seals};
 use crate::value::{TreeId, Value};
 
@@ -338,8 +338,10 @@ impl<F: Flash> Store<F> {
 
     /// The value in the record of `entry`.
     fn read_value(&mut self, entry: &Entry, kind: ValueKind) -> Result<Value, ReadError> {
-        let stored = self.log.value(entry)?.ok_or(ReadError::Corrupt)?;
-        self.seals.open(entry, kind, stored)
+        match self.log.value(entry)? {
+            (_, Condition::Damaged) => Err(ReadError::Corrupt),
+            (stored, _) => self.seals.open(entry, kind, stored),
+        }
     }
 
     fn exists_checked(&mut self, tree: TreeId, path: &str) -> Result<bool, FlashError> {
@@ -353,7 +355,7 @@ impl<F: Flash> Store<F> {
         let tree = TreeId(old.head.tree);
         let alike = old.head.action == Action::Set(kind)
             && old.value_length() == self.seals.stored_length(tree, value)
-            && (self.seals.has(tree) || old.head.value_crc == ValueCrc::of(value));
+            && (self.seals.has(tree) || old.head.value_crc == value_crc(value));
         if !alike {
             return Ok(false);
         }
@@ -398,7 +400,7 @@ impl<F: Flash> Store<F> {
             tree: tree.0,
             path_length: path.len() as u8,
             value_length: stored.len() as u16,
-            value_crc: ValueCrc::of(stored),
+            value_crc: value_crc(stored),
         };
         self.log.append(head, path.as_bytes(), stored)
     }

@@ -1,7 +1,7 @@
 //! Flashes that somebody made by hand, with checksums that are right.
 
 use super::*;
-use crate::record::{Head, Seat, ValueCrc, ValueKind};
+use crate::record::{EMPTY_VALUE_CRC, Head, Seat, ValueKind};
 use crate::{SetError, TreeId};
 use tenure_hal::FlashGeometry;
 use tenure_hal::simulated::RamFlash;
@@ -47,7 +47,7 @@ fn records_with_senseless_paths_are_passed_over() {
             tree: 1,
             path_length: path.len() as u8,
             value_length: 0,
-            value_crc: ValueCrc::EMPTY,
+            value_crc: EMPTY_VALUE_CRC,
         };
         let mut record = [0xFF; 20];
         head.emit(path, Seat { salt: 0, sequence: 4, offset: 28 }, &mut record);
