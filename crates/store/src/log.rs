@@ -40,6 +40,8 @@ pub(crate) struct Log<F> {
     pub(crate) tail: u32,
     /// Whether the next record is an odd one.
     pub(crate) odd: bool,
+    /// Whether the end of the log was settled: then no power cut can have torn the last record of a sector before the newest.
+    pub(crate) is_settled: bool,
     /// Set when it is unknown what the flash holds.
     failed: bool,
     /// The records of a batch before the tail that aren't programmed yet.
@@ -94,8 +96,6 @@ pub(crate) struct Walk {
     end: u32,
     /// Whether the bytes before `at` are no record's.
     in_damage: bool,
-    /// Whether the end of the log was settled: then no power cut can have torn the last record of a sector before the newest.
-    is_settled: bool,
     /// How many heads were mended.
     pub(crate) mended_heads: usize,
     /// How many runs of bytes were no record's.
@@ -129,6 +129,7 @@ impl<F: Flash> Log<F> {
             newest,
             tail: layout.geometry.sector_bytes,
             odd: false,
+            is_settled: false,
             failed: false,
             run: None,
         }
@@ -285,21 +286,7 @@ impl<F: Flash> Log<F> {
             end -= length as u32;
         }
         let at = self.layout.records_start();
-        Ok(Walk {
-            sequence,
-            start,
-            at,
-            end,
-            in_damage: false,
-            is_settled: false,
-            mended_heads: 0,
-            damaged_runs: 0,
-        })
-    }
-
-    /// Begins to walk a sector of the log, whose end was settled.
-    pub(crate) fn walk_settled(&mut self, sequence: u32) -> Result<Walk, FlashError> {
-        Ok(Walk { is_settled: true, ..self.walk(sequence)? })
+        Ok(Walk { sequence, start, at, end, in_damage: false, mended_heads: 0, damaged_runs: 0 })
     }
 
     /// The next record of the walk whose head and path are intact. After damage the walk goes on
@@ -328,7 +315,7 @@ impl<F: Flash> Log<F> {
 
     /// Whether the record that ends at `end` can't be one that a power cut tore, as something was written after it.
     pub(crate) fn was_programmed(&self, walk: &Walk, end: u32) -> bool {
-        let is_closed = walk.is_settled && walk.sequence < self.newest;
+        let is_closed = self.is_settled && walk.sequence < self.newest;
         // What stands in a sector that isn't in the log was written for another place.
         walk.sequence <= self.newest && (end < walk.end || is_closed)
     }
@@ -369,6 +356,7 @@ impl<F: Flash> Log<F> {
             let end = self.settle_sector(sequence)?;
             broken += usize::from(end.is_broken);
             if end.holds_records || sequence == self.oldest {
+                self.is_settled = true;
                 return Ok(broken);
             }
             sequence -= 1;

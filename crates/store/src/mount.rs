@@ -102,6 +102,7 @@ impl<F: Flash> Store<F> {
         let second = log.layout.geometry.sector_bytes;
         log.flash_mut().program(second, &mark)?;
         log.open_sector()?;
+        log.is_settled = true;
         Ok(Self::new(log, Catalogue::default()))
     }
 
@@ -186,7 +187,7 @@ impl<F: Flash> Replay<'_, F> {
         if header.is_none_or(|header| header.sequence != sequence) {
             report.damaged_headers += 1;
         }
-        let mut walk = self.log.walk_settled(sequence)?;
+        let mut walk = self.log.walk(sequence)?;
         let mut runs = 0;
         while let Some(entry) = self.log.next(&mut walk)? {
             self.is_damaged |= walk.damaged_runs > runs;

@@ -86,7 +86,7 @@ impl<F: Flash> Reclaim<'_, F> {
     }
 
     fn copy_oldest(&mut self) -> Result<(), FlashError> {
-        let mut walk = self.log.walk_settled(self.log.oldest)?;
+        let mut walk = self.log.walk(self.log.oldest)?;
         while let Some(entry) = self.log.next(&mut walk)? {
             self.carry_over(&entry)?;
         }
