@@ -156,14 +156,17 @@ impl<F: Flash> BootLog<F> {
         let bytes = encode(sequence, &state);
         let written = self.flash.program(self.offset(sector, place), &bytes);
         let free = self.places().contains(&(place + 1)).then_some(place + 1);
-        match (written, &mut self.newest) {
-            (Ok(()), newest) => *newest = Some(Found { sequence, sector, place, free, state }),
-            // Half a record may stand there, or all of it, which was refused: the next goes behind it, with a later number.
-            (Err(_), Some(newest)) if newest.sector == sector => {
-                (newest.free, newest.sequence) = (free, sequence);
-                let _ = self.flash.program(self.offset(sector, place), &[0; RECORD_BYTES]);
+        if written.is_ok() {
+            self.newest = Some(Found { sequence, sector, place, free, state });
+            return Ok(());
+        }
+        // Half a record may stand there, or all of it, which was refused: the next goes behind it, with a later number.
+        let _ = self.flash.program(self.offset(sector, place), &[0; RECORD_BYTES]);
+        if let Some(newest) = &mut self.newest {
+            newest.sequence = sequence;
+            if newest.sector == sector {
+                newest.free = free;
             }
-            (Err(_), _) => {}
         }
         written.map_err(LogError::Flash)
     }
