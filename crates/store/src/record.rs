@@ -160,6 +160,10 @@ impl Head {
     /// The head in `bytes`, if one bit of it or of the path behind it flipped since both were written for `seat`; turns that
     /// bit back.
     pub(crate) fn mend(bytes: &mut [u8], seat: Seat) -> Option<Self> {
+        // A start leaves zeros behind the last record; in many of them nothing is sought.
+        if bytes.iter().take(HEAD_BYTES).all(|byte| *byte == 0) {
+            return None;
+        }
         let length = *bytes.get(1)?;
         // The path's length tells where the path ends: first as it stands, then with each of its bits turned.
         for turned in [0, 1, 2, 4, 8, 16, 32, 64, 128] {
