@@ -103,6 +103,7 @@ impl<F: Flash> Store<F> {
         log.flash_mut().program(second, &mark)?;
         log.open_sector()?;
         log.is_settled = true;
+        log.end_format()?;
         Ok(Self::new(log, Catalogue::default()))
     }
 
@@ -125,6 +126,10 @@ impl<F: Flash> Store<F> {
             }
         }
         let broken = log.settle()?;
+        if log.newest == count {
+            // The format may have been cut right before that. A worn flash is read all the same.
+            let _ = log.end_format();
+        }
         let mut catalogue = Catalogue::default();
         let mut report = replay(&mut log, &mut catalogue)?;
         report.damaged_records += broken;
@@ -278,7 +283,19 @@ impl<F: Flash> Log<F> {
         }
     }
 
-    /// Whether nothing was ever written but what a format that was broken off leaves: its mark in the second sector,
+    /// Says in the second sector that the first is in use: a store that has no other must not pass for a format that was
+    /// broken off when its one header rots.
+    fn end_format(&mut self) -> Result<(), FlashError> {
+        let (second, unit) = (self.layout.geometry.sector_bytes, self.layout.unit());
+        let at = second + unit;
+        let is_begun = self.holds_only(0, second..at)?;
+        if !is_begun || self.holds_only(0, at..at + unit)? {
+            return Ok(());
+        }
+        self.flash_mut().program(at, &vec![0; unit as usize])
+    }
+
+    /// Whether nothing was ever written but what a format that was broken off leaves: its first mark in the second sector,
     /// and then anything in the first.
     fn is_blank(&mut self) -> Result<bool, FlashError> {
         let second = self.layout.geometry.sector_bytes;

@@ -265,6 +265,31 @@ fn lost_change_that_was_acknowledged_is_counted_by_each_mount_and_a_torn_write_i
     }
 }
 
+/// A store that is in its first sector still has one header, without which its salt is unknown.
+#[test]
+fn young_store_whose_header_rots_is_never_taken_for_a_blank_flash() {
+    // The last cut falls between the header and what says that the format is done.
+    for operations in [None, Some(3)] {
+        let mut flash = RamFlash::new(SMALL);
+        if let Some(operations) = operations {
+            flash.cut_power_after(operations, 1);
+            assert!(Store::mount_or_format(&mut flash, 7).is_err());
+            flash.restore_power();
+        }
+        let (mut store, _) = Store::mount_or_format(flash, 7).unwrap();
+        store.set(TREE, "seed", ValueKind::Bytes, b"kept").unwrap();
+        let whole = store.into_flash();
+        for offset in 0..28 {
+            let mut flash = whole.clone();
+            flash.bytes_mut()[offset] ^= 0x30;
+            let before = flash.bytes().to_vec();
+            let refused = Store::mount_or_format(&mut flash, 8).map(|_| ());
+            assert_eq!(refused, Err(MountError::Foreign), "offset {offset}, {operations:?}");
+            assert_eq!(flash.bytes(), before);
+        }
+    }
+}
+
 #[test]
 fn many_damaged_bytes_never_stop_a_boot_or_what_follows() {
     for seed in 0..300 {

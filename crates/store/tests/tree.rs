@@ -346,7 +346,7 @@ fn formatting_forgets_everything() {
 
 #[test]
 fn a_format_that_was_cut_finds_a_blank_flash_again() {
-    for operations in 0..3 {
+    for operations in 0..4 {
         for seed in 0..50 {
             let mut flash = RamFlash::new(GEOMETRY);
             flash.cut_power_after(operations, seed);
