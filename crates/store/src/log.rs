@@ -222,11 +222,20 @@ impl<F: Flash> Log<F> {
 
     // Reading
 
-    /// The header of the sector at `position` on the device, if there is one.
-    pub(crate) fn header(&mut self, position: u32) -> Result<Option<SectorHeader>, FlashError> {
+    /// The header of the sector at `position` on the device, if there is one. If `mends` is set, one bit of it may have
+    /// flipped since it was written.
+    pub(crate) fn header(
+        &mut self,
+        position: u32,
+        mends: bool,
+    ) -> Result<Option<SectorHeader>, FlashError> {
+        let start = position * self.layout.geometry.sector_bytes;
         let mut bytes = [0; HEADER_BYTES];
-        self.flash.read(position * self.layout.geometry.sector_bytes, &mut bytes)?;
-        Ok(SectorHeader::parse(&bytes))
+        self.flash.read(start, &mut bytes)?;
+        // Behind a header that a power cut tore, nothing is written before it has read well.
+        let records = start + self.layout.records_start();
+        let mends = mends && !self.holds_only(0xFF, records..records + self.layout.unit())?;
+        Ok(SectorHeader::parse(bytes, mends))
     }
 
     /// The record that was found at `location` before, or `None` if it can't be read any more.

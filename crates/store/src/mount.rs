@@ -34,7 +34,8 @@ pub struct MountReport {
     /// How many values are damaged, and how many records beside them that were acknowledged can't be read, as far as
     /// what stands around them shows it: if no later one of their keys followed, those have a value from before.
     pub changes_lost: usize,
-    /// Sectors that are in use and whose header is damaged; their records were found without it.
+    /// Sectors that are in use and whose header is damaged; their records were found without it, or with one bit of it
+    /// turned back.
     pub damaged_headers: usize,
     /// Whether the last change was a batch that a power cut broke off: it is not done.
     pub batch_broken_off: bool,
@@ -188,7 +189,7 @@ struct Replay<'s, F> {
 impl<F: Flash> Replay<'_, F> {
     fn sector(&mut self, sequence: u32, report: &mut MountReport) -> Result<(), FlashError> {
         let position = self.log.layout.sector(sequence);
-        let header = self.log.header(position)?;
+        let header = self.log.header(position, false)?;
         if header.is_none_or(|header| header.sequence != sequence) {
             report.damaged_headers += 1;
         }
@@ -263,7 +264,7 @@ impl<F: Flash> Log<F> {
         let geometry = self.layout.geometry;
         let (mut is_found, mut misfit) = (false, None);
         for position in 0..geometry.sector_count {
-            let Some(header) = self.header(position)? else { continue };
+            let Some(header) = self.header(position, true)? else { continue };
             let SectorHeader { sector_bytes, sector_count, salt, sequence, oldest } = header;
             if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
                 misfit = Some(MountError::Geometry { sector_bytes, sector_count });

@@ -255,10 +255,16 @@ impl SectorHeader {
         bytes
     }
 
-    /// `None` if it is no header, or a damaged one.
-    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        let crc = CRC.checksum(&bytes[..24]);
-        if bytes[..4] != MAGIC || bytes[24..] != crc.to_le_bytes() {
+    /// `None` if it is no header, or a damaged one. If `mends` is set, one bit of it may have flipped since it was written.
+    pub(crate) fn parse(mut bytes: [u8; HEADER_BYTES], mends: bool) -> Option<Self> {
+        let stored = u32::from_le_bytes([bytes[24], bytes[25], bytes[26], bytes[27]]);
+        let difference = CRC.checksum(&bytes[..24]) ^ stored;
+        let is_whole = match difference {
+            0 => true,
+            _ if !mends => false,
+            _ => difference.is_power_of_two() || rot::mend(&mut bytes[..24], difference),
+        };
+        if bytes[..4] != MAGIC || !is_whole {
             return None;
         }
         let word = |at: usize| {

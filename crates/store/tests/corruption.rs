@@ -287,6 +287,14 @@ fn young_store_whose_header_rots_is_never_taken_for_a_blank_flash() {
             assert_eq!(refused, Err(MountError::Foreign), "offset {offset}, {operations:?}");
             assert_eq!(flash.bytes(), before);
         }
+        // One bit costs nothing, though it is told.
+        for bit in 0..8 * 28 {
+            let mut flash = whole.clone();
+            flash.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
+            let (mut store, report) = Store::mount_or_format(flash, 8).unwrap();
+            assert_eq!(report.damaged_headers, 1, "bit {bit}");
+            assert_eq!(store.get(TREE, "seed").unwrap().unwrap().bytes, b"kept", "bit {bit}");
+        }
     }
 }
 
