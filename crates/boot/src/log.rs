@@ -107,7 +107,7 @@ impl<F: Flash> BootLog<F> {
     /// one that doesn't was never acknowledged, and zeros are programmed over it.
     ///
     /// Of an append that left a place erased, the first program unit alone can be torn, and that is the same in whatever is
-    /// written there next: a unit is of eight bytes at most.
+    /// written there next: a unit is of eight bytes at most, and records are numbered by their places.
     ///
     /// # Errors
     /// The flash failed.
@@ -139,8 +139,9 @@ impl<F: Flash> BootLog<F> {
     pub fn append(&mut self, state: State) -> Result<(), LogError> {
         let (sequence, sector, place) = match self.newest {
             None => (1, 0, None),
-            Some(Found { sequence, sector, free: Some(place), .. }) => {
-                (sequence.wrapping_add(1), sector, Some(place))
+            Some(Found { sequence, sector, place, free: Some(free), .. }) => {
+                // The places between count as well, so that a place has the same number at each start.
+                (sequence.wrapping_add(free - place), sector, Some(free))
             }
             Some(Found { sequence, sector, free: None, .. }) => {
                 (sequence.wrapping_add(1), 1 - sector, None)
@@ -163,9 +164,12 @@ impl<F: Flash> BootLog<F> {
         // Half a record may stand there, or all of it, which was refused: the next goes behind it, with a later number.
         let _ = self.flash.program(self.offset(sector, place), &[0; RECORD_BYTES]);
         if let Some(newest) = &mut self.newest {
-            newest.sequence = sequence;
             if newest.sector == sector {
                 newest.free = free;
+            }
+            // Within a sector the next place has a later number by itself.
+            if newest.free.is_none() {
+                newest.sequence = sequence;
             }
         }
         written.map_err(LogError::Flash)

@@ -312,10 +312,12 @@ impl Flash for Denying<'_> {
     }
 }
 
+fn state(number: u32) -> State {
+    State { good: Image::new(Slot::A, number, &contents(number)), other: None }
+}
+
 #[test]
 fn state_that_was_refused_counts_at_no_start_although_it_stands_in_flash() {
-    let state =
-        |number| State { good: Image::new(Slot::A, number, &contents(number)), other: None };
     for denials in [1, 2] {
         let flash = flashed();
         let part = Partition::new(&flash, 0, 2).unwrap();
@@ -327,5 +329,29 @@ fn state_that_was_refused_counts_at_no_start_although_it_stands_in_flash() {
         }
         denying.append(state(3)).unwrap();
         assert_eq!(log(&flash).state(), Some(state(3)), "{denials} denials");
+    }
+}
+
+/// A place behind a refused state is cut in its first unit, so that it may read as erased; and the next start knows
+/// nothing of the refusal.
+#[test]
+fn place_that_was_cut_behind_a_refused_state_takes_a_record_that_stays() {
+    for seed in 0..300 {
+        let flash = flashed();
+        log(&flash).append(state(2)).unwrap();
+        let part = Partition::new(&flash, 0, 2).unwrap();
+        let mut denying = BootLog::open(Denying { part, denials: 1, programs: 0 }).unwrap();
+        assert!(denying.append(state(3)).is_err());
+        flash.borrow_mut().cut_power_after(0, seed);
+        assert!(denying.append(state(4)).is_err());
+        flash.borrow_mut().restore_power();
+
+        let mut next = log(&flash);
+        next.settle().unwrap();
+        next.append(state(5)).unwrap();
+        for _ in 0..4 {
+            power_cycle(&flash);
+            assert_eq!(log(&flash).state(), Some(state(5)), "seed {seed}");
+        }
     }
 }
