@@ -271,7 +271,7 @@ pub(crate) fn show(console: &mut impl Write, notice: &Notice) {
             writeln!(console, "[{}] {}: {message}", line.machine, printable(&line.level))
         }
         Notice::Registered => writeln!(console, "{LISTED}"),
-        Notice::Refused(refusal) => {
+        Notice::Refused { refusal, .. } => {
             writeln!(console, "the hub refuses to list this device: {refusal}")
         }
         Notice::FirmwareConfirmed { number } => {

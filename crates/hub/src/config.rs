@@ -4,17 +4,19 @@ use alloc::vec::Vec;
 
 use tenure_wire::VerifyingKey;
 
-/// The devices that a hub carries.
+/// The devices that a hub lists where nobody says how many.
 const DEVICES_MAX: usize = 10_000;
 /// The people and programs beside them that have a session each.
 const PEOPLE_MAX: usize = 1_000;
+/// One of so many devices may send a new record in a second: one renews its record every 20 seconds, and some come together.
+const DEVICES_PER_RECORD: usize = 10;
 
 /// The configuration of a hub.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The only owners whose devices it lists; empty means anybody's.
     pub owners: Vec<VerifyingKey>,
-    /// The most devices it lists.
+    /// The most devices it lists. Those that are listed already go on, though there are more.
     pub devices_max: usize,
     /// Where it lists anybody's: the most devices of one owner.
     pub devices_per_owner_max: usize,
@@ -57,6 +59,28 @@ impl Config {
     /// The usual limits of a hub for that many devices, and for people beside them.
     pub fn for_devices(devices_max: usize) -> Self {
         let rpc = tenure_rpc::Config::for_callers(devices_max.saturating_add(PEOPLE_MAX));
-        Self { devices_max, rpc, ..Self::default() }
+        let usual = Self::default();
+        let records_per_second_max = usual.records_per_second_max.max(records_of(devices_max));
+        Self { devices_max, records_per_second_max, rpc, ..usual }
     }
+
+    /// Gives devices that are listed already the room that they have in a hub for so many, where it was told to list fewer:
+    /// otherwise they would end each other's sessions.
+    pub(crate) fn carry(&mut self, listed: usize) {
+        if listed <= self.devices_max {
+            return;
+        }
+        let Self { records_per_second_max, rpc, .. } = Self::for_devices(listed);
+        let own = &mut self.rpc;
+        own.sessions_max = own.sessions_max.max(rpc.sessions_max);
+        own.callers_max = own.callers_max.max(rpc.callers_max);
+        own.accepted_initiations_max =
+            own.accepted_initiations_max.max(rpc.accepted_initiations_max);
+        self.records_per_second_max = self.records_per_second_max.max(records_per_second_max);
+    }
+}
+
+/// How many new records so many devices may send in a second.
+fn records_of(devices: usize) -> u32 {
+    u32::try_from(devices / DEVICES_PER_RECORD).unwrap_or(u32::MAX)
 }

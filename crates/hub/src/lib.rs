@@ -90,6 +90,8 @@ const COMMITS_MAX: usize = 4;
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 /// The tables that it may say that of: its sessions', the door and the directory.
 const TABLES: usize = 6;
+/// The table of devices, as [`Fullness`] names it.
+pub const TABLE_OF_DEVICES: &str = "devices";
 
 /// The circumstances of a call to a hub.
 pub struct Moment<'a> {
@@ -230,6 +232,8 @@ enum Taken {
 enum Unlisted {
     /// It is refused.
     Refused(Refusal),
+    /// It would be one too many.
+    NoPlace,
     /// The storage is away: its device tries again.
     Later,
 }
@@ -256,6 +260,7 @@ impl<S: Storage> Hub<S> {
         for kept in storage.records()? {
             let _ = listed.restore(kept.record, kept.seen_at);
         }
+        config.carry(listed.table().count());
         let entries = listed.table().entries();
         config.rpc.favoured = entries.map(|entry| entry.record.device_machine).collect();
         let mut endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
@@ -490,7 +495,7 @@ impl<S: Storage> Hub<S> {
     pub fn fullness(&self) -> [Fullness; TABLES] {
         let [sessions, callers, initiations, datagrams] = self.endpoint.fullness();
         let devices = Fullness {
-            table: "devices",
+            table: TABLE_OF_DEVICES,
             used: self.listed.table().count(),
             most: self.config.devices_max,
             times_full: self.devices_full,
@@ -655,7 +660,7 @@ impl<S: Storage> Hub<S> {
         parameter: &[u8],
     ) -> Answer {
         let unix_s = moment.unix_time.seconds;
-        let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s })));
+        let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s, devices_max: None })));
         match self.register(moment, peer, from.clone(), parameter) {
             Ok(Taken::Renewed(renewed)) => Answer::Renewed(renewed),
             Ok(Taken::Listed(notice)) => {
@@ -670,6 +675,14 @@ impl<S: Storage> Hub<S> {
                 }
                 self.notify(Notice::Refused { refusal, address: from, ends_in_s });
                 Answer::Now(reply(Some(refusal)))
+            }
+            Err(Unlisted::NoPlace) => {
+                self.devices_full += 1;
+                let refusal = Refusal::Full;
+                self.notify(Notice::Refused { refusal, address: from, ends_in_s: None });
+                let devices_max = u32::try_from(self.config.devices_max).ok();
+                let answer = Registered { refusal: Some(refusal), unix_s, devices_max };
+                Answer::Now(Ok(Some(encode(&answer))))
             }
             // The commit fails as well, and shows whether it may be tried again at once.
             Err(Unlisted::Later) => {
@@ -718,8 +731,9 @@ impl<S: Storage> Hub<S> {
             return Err(Refusal::Revoked.into());
         }
         self.sweep(unix_s)?;
-        let is_new = self.listed.table().assess(&record).inspect_err(|refusal| {
-            self.devices_full += u64::from(*refusal == Refusal::Full);
+        let is_new = self.listed.table().assess(&record).map_err(|refusal| match refusal {
+            Refusal::Full => Unlisted::NoPlace,
+            refusal => refusal.into(),
         })?;
         let before = self.listed.device(&device).cloned();
         let kept = Kept { record: signed, seen_at: from };

@@ -67,7 +67,8 @@ impl<S: Storage> Hub<S> {
             Err(error) => {
                 self.notify(Notice::NotStored { reason: error.reason });
                 let unix_s = moment.unix_time.seconds;
-                let full = || encode(&Registered { refusal: Some(Refusal::Full), unix_s });
+                let refusal = Some(Refusal::Full);
+                let full = || encode(&Registered { refusal, unix_s, devices_max: None });
                 for Renewing { handle, .. } in renewing {
                     let result = match error.failure {
                         Failure::Refused => Ok(Some(full())),
@@ -108,7 +109,7 @@ impl<S: Storage> Hub<S> {
         self.listed.put(record, signed, call.from);
         self.listed.hear(&device, unix_s);
         self.looks.note(moment.now, moment.entropy, machine, &address);
-        let answer = encode(&Registered { refusal: None, unix_s });
+        let answer = encode(&Registered { refusal: None, unix_s, devices_max: None });
         self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
     }
 }

@@ -18,7 +18,7 @@ use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Refusal, Registered, function};
-use tenure_wire::{Address, MachineId, PublicKey};
+use tenure_wire::{Address, MachineId, PublicKey, message};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -47,8 +47,8 @@ enum Standing {
     Unknown,
     /// It lists this device.
     Listed,
-    /// It refuses to.
-    Refused(Refusal),
+    /// It refuses to; and how many devices it lists at most, if these are too many.
+    Refused(Refusal, Option<u32>),
     /// It doesn't answer.
     Silent,
     /// Its address shows this key, which isn't the one that this device trusts.
@@ -323,7 +323,7 @@ impl Registration {
             // It was asked before it was revoked.
             return None;
         }
-        let answer = answer.and_then(|bytes| postcard::from_bytes::<Registered>(&bytes).ok());
+        let answer = answer.and_then(|bytes| message::decode::<Registered>(&bytes).ok());
         match answer {
             Some(_) => self.answered(services),
             None => self.silent(&mut services.notices, now),
@@ -360,7 +360,7 @@ impl Registration {
         &mut self,
         services: &mut Services<F>,
         now: Instant,
-        refusal: Option<Refusal>,
+        Registered { refusal, devices_max, .. }: Registered,
         knew_the_time: bool,
     ) {
         let is_stale = core::mem::take(&mut self.is_stale);
@@ -377,7 +377,7 @@ impl Registration {
         match refusal {
             None => self.stand(&mut services.notices, Standing::Listed),
             Some(refusal) if knew_the_time => {
-                self.stand(&mut services.notices, Standing::Refused(refusal));
+                self.stand(&mut services.notices, Standing::Refused(refusal, devices_max));
             }
             Some(_) => {}
         }
@@ -405,7 +405,9 @@ impl Registration {
         match standing {
             Standing::Unknown => {}
             Standing::Listed => notices.push(Notice::Registered),
-            Standing::Refused(refusal) => notices.push(Notice::Refused(refusal)),
+            Standing::Refused(refusal, devices_max) => {
+                notices.push(Notice::Refused { refusal, devices_max });
+            }
             Standing::Silent => notices.push(Notice::HubSilent),
             Standing::OtherKey(key) => notices.push(Notice::HubKeyDiffers { key }),
         }

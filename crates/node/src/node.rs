@@ -605,7 +605,7 @@ impl<F: Flash> Node<F> {
         let answer = self.hub.answer(&mut self.services, moment.now, answer);
         if let Some(answer) = answer {
             self.tenancy().hub_told_time(moment, UnixTime { seconds: answer.unix_s });
-            self.hub.settle(&mut self.services, moment.now, answer.refusal, knew_the_time);
+            self.hub.settle(&mut self.services, moment.now, answer, knew_the_time);
         }
     }
 

@@ -18,7 +18,12 @@ pub enum Notice {
     /// The directory lists this device now.
     Registered,
     /// The directory refuses to list this device.
-    Refused(Refusal),
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// How many devices it lists at most, if this one would be one too many and it says so.
+        devices_max: Option<u32>,
+    },
     /// The directory doesn't answer.
     HubSilent,
     /// The directory's address shows a key that the device doesn't trust, and isn't spoken to.

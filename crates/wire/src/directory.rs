@@ -15,7 +15,7 @@ use crate::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 /// Functions that a directory machine offers, by their names on the wire.
 pub mod function {
-    /// Takes a [`super::SignedRecord`], gives a [`super::Registered`].
+    /// Takes a [`super::SignedRecord`], gives a [`super::Registered`], a [message](crate::message) that grows.
     pub const REGISTER: &str = "register";
     /// Takes a [`super::Query`], gives a [`super::Found`], or null if nobody is known by that name.
     pub const RESOLVE: &str = "resolve";
@@ -80,6 +80,10 @@ pub struct Registered {
     pub refusal: Option<Refusal>,
     /// The wall clock of the directory, in seconds since 1970 UTC, for devices that have none.
     pub unix_s: u64,
+    /// Of a record that is refused because it would be one too many ([`Refusal::Full`]): how many devices the directory lists
+    /// at most. Directories of before don't say it, and neither does one whose disk is full.
+    #[serde(default)]
+    pub devices_max: Option<u32>,
 }
 
 /// Why a record is not accepted.

@@ -261,7 +261,8 @@ fn serve_as_hub(
         let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
         let seen_at = Address::Udp(socket_at(position.unwrap() as u32));
         let refusal = table.accept(record, seen_at, unix_s).err();
-        return Ok(postcard::to_allocvec(&Registered { refusal, unix_s }).ok());
+        let registered = Registered { refusal, unix_s, devices_max: None };
+        return Ok(postcard::to_allocvec(&registered).ok());
     }
     if name != function::RESOLVE {
         return Err(NoResult::NoSuchFunction);

@@ -224,7 +224,7 @@ impl World {
         for (handle, function) in incoming {
             if function == directory::function::REGISTER {
                 registrations += 1;
-                let answer = Registered { refusal: None, unix_s };
+                let answer = Registered { refusal: None, unix_s, devices_max: None };
                 self.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
             } else {
                 self.reply(hub, handle, None);

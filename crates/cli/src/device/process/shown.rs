@@ -3,6 +3,7 @@
 use serde_json::json;
 use tenure_node::Notice;
 use tenure_wire::console::{IN_MESH, LISTED};
+use tenure_wire::directory::Refusal;
 
 use crate::make::symbols::MachineSymbols;
 use crate::terminal::output::Output;
@@ -14,9 +15,9 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
         Notice::Registered => {
             output.line(LISTED, &json!({ "event": "registered" }))
         }
-        Notice::Refused(refusal) => output.line(
-            &format!("the hub refuses to list this device: {refusal}"),
-            &json!({ "event": "refused", "reason": refusal.to_string() }),
+        Notice::Refused { refusal, devices_max } => output.line(
+            &format!("the hub refuses to list this device: {}", why(refusal, *devices_max)),
+            &json!({ "event": "refused", "reason": refusal.to_string(), "devices_max": devices_max }),
         ),
         Notice::FirmwareConfirmed { number } => output.line(
             &format!("firmware {number} is well, and stays"),
@@ -45,5 +46,29 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
             ),
             &json!({ "event": "hub-key-differs", "key": key.to_string() }),
         ),
+    }
+}
+
+/// Why the hub doesn't list a device, and what helps.
+fn why(refusal: &Refusal, devices_max: Option<u32>) -> String {
+    match devices_max {
+        Some(most) => format!(
+            "it lists {most} devices at most, and takes no more; those that it lists go on. Its operator starts it with a \
+             larger --devices-max, or revokes devices that are gone"
+        ),
+        None => refusal.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_that_is_one_too_many_reads_the_hub_s_limit_and_what_helps() {
+        let told = why(&Refusal::Full, Some(1_000));
+        assert!(told.contains("1000 devices") && told.contains("--devices-max"), "{told}");
+        let of_before = why(&Refusal::Full, None);
+        assert_eq!(of_before, "the directory is full, or its disk is");
     }
 }
