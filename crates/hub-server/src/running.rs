@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-use tenure_hub::{Fullness, RelayCounts};
+use tenure_hub::{Fullness, RelayCounts, TABLE_OF_DEVICES};
 
 use crate::owners::Owners;
 use acts::Acts;
@@ -195,6 +195,12 @@ impl Running {
     /// How full the hub's tables were when that was last told.
     pub(crate) fn fullness(&self) -> Vec<Fullness> {
         self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many devices the hub lists, of how many; `None` before it was told.
+    pub(crate) fn listed(&self) -> Option<Fullness> {
+        let told = self.0.fullness.lock().unwrap_or_else(PoisonError::into_inner);
+        told.iter().find(|table| table.table == TABLE_OF_DEVICES).copied()
     }
 
     /// Says what the hub has relayed until now.

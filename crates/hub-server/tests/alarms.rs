@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tenure_hub::Storage as _;
+use tenure_hub::{Fullness, Storage as _};
 use tenure_hub_server::{Rule, Rules, Webhook};
 use tenure_package::NO_RECEIPT;
 use tenure_testbed::wait_until;
@@ -160,6 +160,43 @@ fn jump_of_the_clock_raises_an_alarm_on_the_hub_for_each_owner_for_an_hour() {
     watching.turn(at + 3_700).unwrap();
     watching.turn(at + 3_770).unwrap();
     assert_eq!(alarms(&mut world), ["jumped  over"]);
+}
+
+#[test]
+fn hub_that_lists_nearly_all_that_it_may_raises_an_alarm_for_each_owner_until_there_is_room_again() {
+    let mut world = World::with_fleet();
+    let at = now();
+    let running = world.database.running();
+    let tell = |used, most| {
+        running.tell_fullness(&[Fullness { table: "devices", used, most, times_full: 0 }]);
+    };
+    let rules = vec![rule("full", "devices > 90 %"), rule("never", "devices > 95 %")];
+    let mut watching = watching(&world, rules);
+    watching.turn(at).unwrap();
+    assert_eq!(alarms(&mut world), Vec::<String>::new(), "nobody has said how many it lists");
+    tell(9, 10);
+    watching.turn(at + 10).unwrap();
+    assert_eq!(alarms(&mut world), Vec::<String>::new(), "so many are still good");
+    tell(92, 100);
+    watching.turn(at + 20).unwrap();
+    assert_eq!(alarms(&mut world), ["full  raised"]);
+    for owner in [1, 2] {
+        let found = items(&mut world, owner);
+        let detail = found[0]["detail"].as_str().unwrap();
+        assert!(detail.starts_with("92 of 100 devices are listed, and beyond that"), "{detail}");
+        assert_eq!((found.len(), &found[0]["condition"]), (1, &"devices > 90 %".into()));
+    }
+    tell(92, 200);
+    watching.turn(at + 30).unwrap();
+    watching.turn(at + 80).unwrap();
+    assert_eq!(alarms(&mut world), ["full  raised"]);
+    watching.turn(at + 100).unwrap();
+    assert_eq!(alarms(&mut world), ["full  over"]);
+    // The limit may be lowered below what is listed.
+    tell(92, 50);
+    watching.turn(at + 110).unwrap();
+    let raised = alarms(&mut world);
+    assert_eq!(raised, ["full  over", "full  raised", "never  raised"]);
 }
 
 /// Rules wait for no time that never comes.

@@ -5,6 +5,7 @@ mod world;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use tenure_hub::Fullness;
 
 use world::{World, now, owner, package, push};
 
@@ -117,6 +118,32 @@ fn hub_is_alive_and_is_ready_while_its_directory_hears() {
     world.database.running().hear(now() - 60);
     let deaf = world.get("/ready", &[]);
     assert!(deaf.status == 503 && deaf.body.contains("no device for 6"), "{}", deaf.body);
+}
+
+#[test]
+fn page_of_devices_readiness_and_figures_say_how_many_of_how_many_are_listed() {
+    let mut world = World::with_fleet();
+    let (cookie, token) = (world.cookie(&owner(1)), world.token(&owner(1)));
+    let running = world.database.running();
+    for (used, is_full) in [(3, false), (4, true), (5, true)] {
+        running.tell_fullness(&[Fullness { table: "devices", used, most: 4, times_full: 0 }]);
+        running.hear(now());
+        let ready = world.get("/ready", &[]);
+        let expected = format!("ready\n{used} of 4 devices are listed\n");
+        assert_eq!((ready.status, ready.body), (200, expected));
+        for path in ["/", "/devices"] {
+            let page = world.get(path, &[&cookie]).body;
+            let expected = format!("The hub lists {used} of 4 devices at most, of all owners.");
+            assert!(page.contains(&expected), "{page}");
+            assert_eq!(page.contains("It takes no new one."), is_full, "{page}");
+        }
+        assert!(!world.get("/machines", &[&cookie]).body.contains("of 4 devices"));
+        let figures = world.get("/metrics", &[&token]).body;
+        for (name, value) in [("used", used), ("most", 4)] {
+            let line = format!("\ntenure_hub_table_{name}{{table=\"devices\"}} {value}\n");
+            assert!(figures.contains(&line), "{line}: {figures}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Rules, and the conditions in which the operator's file writes them: `silent > 10m`, `faults > 3/h`, `flash > 90 %`,
-//! `memory > 90 %`, `version != 1.2`, `bill > 5`, `clock > 2h`.
+//! `memory > 90 %`, `version != 1.2`, `bill > 5`, `clock > 2h`, `devices > 90 %`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,7 +15,8 @@ use crate::devices::reports::FAULTS_KEPT_MAX;
 /// The most rules of a file.
 pub const RULES_MAX: usize = 64;
 /// The words that a condition begins with.
-pub const SUBJECTS: [&str; 7] = ["silent", "faults", "flash", "memory", "version", "bill", "clock"];
+pub const SUBJECTS: [&str; 8] =
+    ["silent", "faults", "flash", "memory", "version", "bill", "clock", "devices"];
 
 /// The silence that a rule may wait for, in seconds: the hub forgets a device after 30 days.
 const SILENT_S: RangeInclusive<u64> = MINUTE_S..=29 * DAY_S;
@@ -118,6 +119,11 @@ pub enum Condition {
         /// In seconds, ahead or back.
         over_s: u64,
     },
+    /// The hub lists more of the devices that it may list.
+    Devices {
+        /// In per cent.
+        over_percent: u8,
+    },
 }
 
 /// A text that is no condition.
@@ -126,7 +132,7 @@ pub enum Condition {
 pub enum ConditionError {
     /// It begins with another word.
     #[error(
-        "`{0}` is nothing that a rule looks at; it looks at silent, faults, flash, memory, version, bill or clock"
+        "`{0}` is nothing that a rule looks at; it looks at silent, faults, flash, memory, version, bill, clock or devices"
     )]
     Subject(String),
     /// The sign behind the word is another one.
@@ -166,7 +172,7 @@ struct Form {
 }
 
 /// Each, in the order of [`SUBJECTS`].
-const FORMS: [Form; 7] = [
+const FORMS: [Form; 8] = [
     Form {
         subject: SUBJECTS[0],
         sign: ">",
@@ -222,6 +228,14 @@ const FORMS: [Form; 7] = [
         example_value: "2h",
         example: "clock > 2h",
         read: |value| Some(Condition::Clock { over_s: time(value, JUMP_S)? }),
+    },
+    Form {
+        subject: SUBJECTS[7],
+        sign: ">",
+        takes: "0 to 99 per cent",
+        example_value: "90 %",
+        example: "devices > 90 %",
+        read: |value| Some(Condition::Devices { over_percent: percent(value)? }),
     },
 ];
 
@@ -346,6 +360,7 @@ impl fmt::Display for Condition {
             }
             Self::Flash { over_percent } => write!(f, "flash > {over_percent} %"),
             Self::Memory { over_percent } => write!(f, "memory > {over_percent} %"),
+            Self::Devices { over_percent } => write!(f, "devices > {over_percent} %"),
             Self::Version { other_than } => write!(f, "version != {other_than}"),
             Self::Bill { over_millionths } => {
                 let (whole, part) = (over_millionths / 1_000_000, over_millionths % 1_000_000);
@@ -385,6 +400,7 @@ mod tests {
             ("bill > 5.250", "bill > 5.25"),
             ("bill > 0.000001", "bill > 0.000001"),
             ("clock > 120m", "clock > 2h"),
+            ("devices>90%", "devices > 90 %"),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.to_string(), written, "{text}");
@@ -454,6 +470,8 @@ mod tests {
             ("bill >", ""),
             ("clock > 1h", "1h"),
             ("clock > 366d", "366d"),
+            ("devices > 100 %", "100 %"),
+            ("devices > 9000", "9000"),
         ] {
             let error = error(text);
             assert!(error.starts_with(&format!("`{value}` is no value for")), "{text}: {error}");

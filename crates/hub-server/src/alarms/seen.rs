@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tenure_hub::Fullness;
 use tenure_package::Tariff;
 use tenure_wire::Name;
 use tenure_wire::printable::{counted, span};
@@ -28,6 +29,8 @@ pub(super) struct Now<'a> {
     pub(super) hears_since_unix_s: u64,
     /// The last jump of the wall clock, within an hour.
     pub(super) jump: Option<Jump>,
+    /// How many devices the hub lists, of how many.
+    pub(super) listed: Option<Fullness>,
     /// The prices of bills, if there are any.
     pub(super) tariff: Option<&'a Tariff>,
 }
@@ -110,6 +113,12 @@ pub(super) fn devices(
         Condition::Clock { over_s } => {
             if let Some(jump) = now.jump.filter(|jump| jump.by_s.unsigned_abs() > *over_s) {
                 owners(connection, &jump.words(), &mut found)?;
+            }
+        }
+        Condition::Devices { over_percent } => {
+            let Some(listed) = now.listed else { return Ok(None) };
+            if is_fuller(&listed, *over_percent) {
+                owners(connection, &nearly_full(&listed), &mut found)?;
             }
         }
     }
@@ -218,6 +227,20 @@ fn versions(
     }
 }
 
+/// Whether more of the table's places than that are taken.
+fn is_fuller(table: &Fullness, over_percent: u8) -> bool {
+    let [used, most] = [table.used, table.most].map(|count| count as u128);
+    used * 100 > most * u128::from(over_percent)
+}
+
+/// How full the table of devices is, and what helps.
+fn nearly_full(Fullness { used, most, .. }: &Fullness) -> String {
+    let new = if used < most { "beyond that no new one is listed" } else { "no new one is listed" };
+    format!(
+        "{used} of {most} devices are listed, and {new}: start the hub with a larger --devices-max, or revoke devices that are gone"
+    )
+}
+
 /// The owners of devices, each told of the hub.
 fn owners(connection: &Connection, detail: &str, found: &mut Found<'_>) -> Result<(), sql::Error> {
     let query = "SELECT name, owner, labels FROM devices WHERE length(kept) > 0";
@@ -273,7 +296,7 @@ fn bills(
 
 #[cfg(test)]
 mod tests {
-    use super::is_of;
+    use super::{Fullness, is_fuller, is_of, nearly_full};
 
     #[test]
     fn version_is_one_of_those_that_begin_with_the_same_numbers() {
@@ -283,5 +306,18 @@ mod tests {
         for version in ["1.20", "1.1.2", "2.1.2", "1", ""] {
             assert!(!is_of(version, "1.2"), "{version}");
         }
+    }
+
+    #[test]
+    fn hub_is_fuller_than_a_part_beyond_it_and_however_few_it_may_list() {
+        let table = |used, most| Fullness { table: "devices", used, most, times_full: 0 };
+        for (used, most, is_over) in
+            [(90, 100, false), (91, 100, true), (0, 1, false), (1, 1, true), (120, 100, true)]
+        {
+            assert_eq!(is_fuller(&table(used, most), 90), is_over, "{used} of {most}");
+        }
+        assert!(is_fuller(&table(usize::MAX, usize::MAX), 99));
+        assert!(nearly_full(&table(91, 100)).contains("91 of 100 devices are listed, and beyond"));
+        assert!(nearly_full(&table(120, 100)).contains("listed, and no new one"));
     }
 }

@@ -207,8 +207,8 @@ impl Alarms {
         let rule = self.rules.rules[index].clone();
         let running = self.database.running();
         let hears_since_unix_s = running.hears_since_unix_s(unix_s);
-        let jump = running.jump(unix_s);
-        let now = Now { unix_s, hears_since_unix_s, jump, tariff: self.tariff.as_ref() };
+        let (jump, listed) = (running.jump(unix_s), running.listed());
+        let now = Now { unix_s, hears_since_unix_s, jump, listed, tariff: self.tariff.as_ref() };
         let looked = self.database.look(|connection| {
             let open = states::open_of_rule(connection, rule.name.as_str())?;
             Ok((seen::devices(connection, &rule, &now)?, open))

@@ -10,7 +10,7 @@ use crate::store::steady::Step;
 
 /// The most devices that are forgotten at once.
 const AT_ONCE: i64 = 64;
-/// The most devices that were forgotten and whose history is kept: as many as a hub lists.
+/// The most devices that were forgotten and whose history is kept, however many the hub lists: it takes room on the disk.
 const PAST_MAX: i64 = 10_000;
 /// How long the history of such a device is kept, in seconds in which the hub heard: as long as its use by days.
 const HISTORY_S: i64 = 2 * 365 * 24 * 60 * 60;

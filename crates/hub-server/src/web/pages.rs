@@ -17,6 +17,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::HeaderMap;
 use maud::{Markup, html};
+use tenure_hub::Fullness;
 use tenure_wire::hub::Scope;
 
 use crate::api::resource::{Kind, RESOURCES, Request, Resource, Rows, resource};
@@ -87,15 +88,27 @@ async fn list(
         Ok(rows) => rows,
         Err(answer) => return answer,
     };
+    let listed = hub.running().listed().filter(|_| resource.name == FLEET);
     let body = html! {
         @if let Some(by_rules) = by_rules { (by_rules) }
         p { (prose(resource.about)) }
+        @if let Some(listed) = listed { (of_all_owners(&listed)) }
         @if resource.name == PEOPLE && holder.may(Scope::People) { (people::invite_form()) }
         (search(resource, &request))
         (table(resource, &request, &rows, true, forms_of(resource, &holder)))
         (turn(resource, &request, &rows))
     };
     page(&headers, resource.title, resource.name, &body)
+}
+
+/// How many devices the hub lists of those that it may list, whosever they are.
+fn of_all_owners(Fullness { used, most, .. }: &Fullness) -> Markup {
+    html! {
+        p {
+            "The hub lists " (used) " of " (most) " devices at most, of all owners."
+            @if used >= most { " " span.bad { "It takes no new one." } }
+        }
+    }
 }
 
 /// The forms behind the rows of a list, as far as the pass goes.

@@ -8,6 +8,7 @@ use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Function, HubStatus, HubTrust, ListMachines, MachineList,
     TrustHub, decode_answer,
 };
+use tenure_wire::directory::{Refusal, Registered};
 use tenure_wire::{Address, PublicKey, Term};
 
 use crate::leases::{Lease, anybody};
@@ -81,6 +82,29 @@ fn a_pinned_hub_moves_leases_by_a_day_at_most_and_deletes_nothing() {
     let renew = world.renewal("keeper", Term { ends_unix_s: None, ..term() }, 2);
     ask::<()>(&mut world, Function::renew.name(), &renew).unwrap();
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
+}
+
+/// Directories of before end their answer after the time.
+#[test]
+fn device_that_is_one_too_many_says_how_many_its_hub_lists_if_the_hub_says_so() {
+    for devices_max in [Some(10_000), None] {
+        let mut world = World::new(with_hub(Some(key_of_hub())));
+        let hub = world.stranger();
+        let refusal = Refusal::Full;
+        let told = Registered { refusal: Some(refusal), unix_s: 1_800_000_000, devices_max };
+        let mut answer = postcard::to_allocvec(&told).unwrap();
+        if devices_max.is_none() {
+            answer.pop();
+        }
+        for _ in 0..30 {
+            world.pass(Duration::from_secs(1));
+            for (handle, _) in std::mem::take(&mut world.strangers[hub].incoming) {
+                world.reply(hub, handle, Some(answer.clone()));
+            }
+        }
+        let refused = Notice::Refused { refusal, devices_max };
+        assert!(world.notices.contains(&refused), "{:?}", world.notices);
+    }
 }
 
 fn term() -> Term {
