@@ -163,7 +163,7 @@ fn jump_of_the_clock_raises_an_alarm_on_the_hub_for_each_owner_for_an_hour() {
 }
 
 #[test]
-fn hub_that_lists_nearly_all_that_it_may_raises_an_alarm_for_each_owner_until_there_is_room_again() {
+fn hub_that_lists_nearly_all_that_it_may_raises_an_alarm_until_there_is_room_again() {
     let mut world = World::with_fleet();
     let at = now();
     let running = world.database.running();

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink, wait_any};
 use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
-use tenure_hub::{Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _};
+use tenure_hub::{
+    Config, FlashStorage, Fullness, Hub, Moment, Notice, Storage as _, TABLE_OF_DEVICES,
+};
 use tenure_hub_server::{
     Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces, Traffic,
     answer_beside,
@@ -22,6 +24,7 @@ use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
 use database::DatabaseArguments;
+use devices_max::DevicesMax;
 use health::HealthArguments;
 use log::Log;
 use moving::MoveArguments;
@@ -29,6 +32,7 @@ use pages::{Served, Serving};
 
 mod alarms;
 mod database;
+mod devices_max;
 mod health;
 mod log;
 mod moving;
@@ -185,6 +189,15 @@ struct RunArguments {
     /// With --open, the most devices of one owner, and of one host.
     #[arg(long, value_name = "COUNT", requires = "open")]
     quota: Option<usize>,
+    /// The most devices that the hub lists: those beyond are refused, and those that are listed go on. Without it there are as
+    /// many as half of the memory of this computer, or of the hub's cgroup, has room for, from 1000 to 1000000.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "TENURE_DEVICES_MAX",
+        value_parser = clap::value_parser!(u64).range(1..=devices_max::MOST)
+    )]
+    devices_max: Option<u64>,
 }
 
 /// How much a hub relays.
@@ -247,7 +260,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     keep_memory_private();
     let stop = Stop::on_signals()?;
-    let config = config(arguments)?;
+    let devices_max = DevicesMax::choose(arguments.devices_max);
+    let config = config(arguments, devices_max.count)?;
     let rules = arguments.alarms.as_deref();
     let rules = rules.map(|path| alarms::read(path, arguments.tariff.is_some())).transpose()?;
     // A port that is in use leaves no folder behind.
@@ -270,6 +284,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let owners = config.owners.clone();
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
+    running.tell_fullness(&hub.fullness());
     hub.storage().admit(owners.clone(), None);
     // Before anybody asks.
     hub.storage().end_former_owners();
@@ -280,7 +295,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         watch(rules, arguments, &running)?;
     }
     answer_beside(hub.storage(), &location(arguments)?)?;
-    announce(&hub, &link, pages.as_ref(), output);
+    announce(&hub, &devices_max, (&link, pages.as_ref()), output);
     if is_new {
         announce_key(output);
     }
@@ -382,15 +397,19 @@ fn check_clock(clock: &LinuxClock) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
+fn config(arguments: &RunArguments, devices_max: usize) -> anyhow::Result<Config> {
     let key_of = |whose: &Whose| match whose {
         Whose::Own => Ok(Home::from_environment()?.owner_key()?.verifying_key()),
         Whose::Key(key) => Ok(*key),
     };
     let owners = arguments.owner.iter().map(key_of).collect::<anyhow::Result<_>>()?;
     let relay_bytes_per_second = arguments.relay.bytes_per_second;
-    let mut config =
-        Config { owners, relay_bytes_per_second, looks_from_elsewhere: true, ..Config::default() };
+    let mut config = Config {
+        owners,
+        relay_bytes_per_second,
+        looks_from_elsewhere: true,
+        ..Config::for_devices(devices_max)
+    };
     if let Some(quota) = arguments.quota {
         config.devices_per_owner_max = quota;
         config.devices_per_host_max = quota;
@@ -567,12 +586,21 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
     Ok(())
 }
 
-fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&Served>, output: &Output) {
+fn announce(
+    hub: &Hub<Database>,
+    devices_max: &DevicesMax,
+    (link, pages): (&UdpLink, Option<&Served>),
+    output: &Output,
+) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
-    let mut text =
-        format!("hub {LISTENS_ON} {address}, key {key}\n  for devices: --hub {address}#{key}");
-    let mut object =
-        serde_json::json!({ "event": "listening", "address": address, "key": key, "pages": null });
+    let [.., Fullness { used: listed, .. }] = hub.fullness();
+    let mut text = format!(
+        "hub {LISTENS_ON} {address}, key {key}\n  for devices: --hub {address}#{key}\n  {}",
+        devices_max.words(listed)
+    );
+    let mut object = serde_json::json!({
+        "event": "listening", "address": address, "key": key, "pages": null, "devices": listed, "devices_max": devices_max.count,
+    });
     if let Some(Served { url, owners, guests }) = pages {
         text += &format!(
             "\n  pages: {url}; sign in with: tenure login --hub {address}\
@@ -604,6 +632,15 @@ fn ends_in(ends_in_s: Option<i64>) -> String {
     }
 }
 
+/// The way out for whom a full table turned away.
+fn what_helps(table: &str) -> &'static str {
+    if table != TABLE_OF_DEVICES {
+        return "";
+    }
+    "; those that are listed go on, and no new one is listed: start the hub with a larger --devices-max, or revoke devices \
+     that are gone"
+}
+
 fn show(notice: &Notice, output: &Output) {
     match notice {
         Notice::Listed { device, address, machines } => output.line(
@@ -622,7 +659,11 @@ fn show(notice: &Notice, output: &Output) {
             &serde_json::json!({ "event": "shut", "device": device.as_str(), "address": address.to_string(), "relayed": is_relayed }),
         ),
         Notice::Full(Fullness { table, used, most, times_full }) => output.line(
-            &format!("the table of {table} was full ({most}, and {used} are taken now); {} since the start", counted(*times_full, "time")),
+            &format!(
+                "the table of {table} was full ({most}, and {used} are taken now); {} since the start{}",
+                counted(*times_full, "time"),
+                what_helps(table)
+            ),
             &serde_json::json!({ "event": "full", "table": table, "used": used, "most": most, "times": times_full }),
         ),
         Notice::NotStored { reason } => output.line(

@@ -10,7 +10,7 @@ use tenure_wire::{Digest, Label, Name, Signature, VerifyingKey, Version};
 use utoipa::ToSchema;
 
 const PLAN: Context = Context::new("rollout plan");
-/// The most devices of a rollout.
+/// The most devices that a rollout names, however many the hub lists: its plan is signed with them, and labels select more.
 pub(super) const DEVICES_MAX: usize = 10_000;
 /// The most stages of a rollout.
 const STAGES_MAX: usize = 32;

@@ -42,7 +42,8 @@ async fn ready(State(hub): State<HubState>) -> Response {
         Ok(false) => unready("the disk is full, or the database as large as --disk-max lets it be"),
         Ok(true) => {
             let jump = hub.running().jump(now(&hub)).map(|jump| jump.words());
-            let of_all = |Fullness { used, most, .. }| format!("{used} of {most} devices are listed");
+            let of_all =
+                |Fullness { used, most, .. }| format!("{used} of {most} devices are listed");
             let listed = hub.running().listed().map(of_all);
             let told = [jump, overload.map(|overdue| overdue.to_string()), listed];
             let lines = ["ready".to_string()].into_iter().chain(told.into_iter().flatten());
