@@ -41,6 +41,43 @@ fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
 }
 
 #[test]
+fn device_beyond_those_that_a_hub_may_list_is_told_so_and_is_listed_once_there_is_a_place() {
+    let user = User::new();
+    let announced = |command| {
+        let mut hub = Process::spawn(command);
+        let announcement = hub.wait_for_event("listening");
+        hub.address = announcement["address"].as_str().unwrap().to_string();
+        let count = |name: &str| announcement[name].as_u64().unwrap();
+        (hub, [count("devices"), count("devices_max")])
+    };
+    let mut command = user.own_hub(any_address());
+    command.args(["--devices-max", "1"]);
+    let (mut hub, counts) = announced(command);
+    assert_eq!(counts, [0, 1]);
+    let _attic = user.device("attic", Some(&hub));
+    let listen = hub.address.clone();
+    let cellar = ["device", "--data", "cellar", "--listen", any_address(), "--hub", &listen];
+    let mut cellar = Process::start(user.command(&[&cellar[..], &["--json"]].concat()));
+    assert_eq!(cellar.wait_for_event("refused")["devices_max"], 1);
+    hub.wait_for("the table of devices", |line| {
+        line["event"] == "full" && line["table"] == "devices"
+    });
+    hub.interrupt();
+    let mut command = user.own_hub(&listen);
+    command.env("TENURE_DEVICES_MAX", "2");
+    let (hub, counts) = announced(command);
+    assert_eq!(counts, [1, 2]);
+    cellar.wait_for_event("registered");
+    hub.interrupt();
+    let (_hub, [listed, most]) = announced(user.own_hub(&listen));
+    assert!(listed == 2 && (1_000..=1_000_000).contains(&most), "{listed} of {most}");
+    let bad = user.command(&["hub", "--data", "x", "--open", "--devices-max", "0"]).output();
+    let bad = bad.unwrap();
+    let error = String::from_utf8_lossy(&bad.stderr).into_owned();
+    assert!(!bad.status.success() && error.contains("1..=1000000"), "{error}");
+}
+
+#[test]
 fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
     let user = User::new();
     std::fs::write(user.path("tariff.toml"), "currency = \"EUR\"\nmemory_kib = 1\n").unwrap();
@@ -215,7 +252,7 @@ fn hub_serves_pages_and_registry_over_tls_of_its_own_and_logs_requests_as_json()
     let registry = curl(&["--user", &by_token, &format!("{url}/v2/")]).unwrap();
     assert_eq!(registry, "{}");
     assert_eq!(curl(&[&format!("{url}/health")]).unwrap(), "alive\n");
-    assert_eq!(curl(&[&format!("{url}/ready")]).unwrap(), "ready\n");
+    assert!(curl(&[&format!("{url}/ready")]).unwrap().starts_with("ready\n0 of "));
     assert!(curl(&[&url.replace("https", "http")]).is_err(), "no page without TLS");
     // A certificate that is renewed is shown to the next who comes.
     make_certificate(&user, "127.0.0.1");
