@@ -292,7 +292,7 @@ impl Trial {
     fn new(devices: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let owners = vec![owner().verifying_key()];
-        // The tables of a hub for 10,000 devices and 1,000 people, and those of a smaller one in the same proportion.
+        // The tables of a hub for that many devices and a tenth as many people, in the proportion of one for 10,000.
         let callers = (devices + devices / 10) as usize;
         let large = tenure_rpc::Config::for_callers(callers);
         let rpc = tenure_rpc::Config {

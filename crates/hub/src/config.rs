@@ -84,3 +84,21 @@ impl Config {
 fn records_of(devices: usize) -> u32 {
     u32::try_from(devices / DEVICES_PER_RECORD).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_the_pace_of_records_follow_the_number_of_devices() {
+        let [few, usual, many] = [1_000, DEVICES_MAX, 100_000].map(Config::for_devices);
+        assert_eq!(usual.rpc.sessions_max, Config::default().rpc.sessions_max);
+        for (config, devices) in [(&usual, DEVICES_MAX), (&many, 100_000)] {
+            let callers = devices + PEOPLE_MAX;
+            assert_eq!((config.devices_max, config.rpc.sessions_max), (devices, 3 * callers));
+            assert_eq!(config.rpc.callers_max, 2 * callers);
+        }
+        let paces = [few, usual, many].map(|config| config.records_per_second_max);
+        assert_eq!(paces, [1_000, 1_000, 10_000]);
+    }
+}
