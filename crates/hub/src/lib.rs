@@ -47,7 +47,8 @@ use tenure_rpc::{Endpoint, Event, HandshakeRequest, IncomingCallHandle};
 use tenure_wire::NoResult;
 use tenure_wire::datagram::Relayed;
 use tenure_wire::directory::{
-    DeviceRecord, ListFrom, Listing, Query, Reach, Refusal, Registered, SignedRecord, function,
+    DeviceRecord, ListFrom, Listing, Query, Reach, Refusal, Registered, Seen, SignedRecord,
+    function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
@@ -630,6 +631,7 @@ impl<S: Storage> Hub<S> {
                 let caller = (*peer, self.endpoint.incarnation_of(handle));
                 Some(encode(&self.reach(moment, caller, &reach)))
             })),
+            function::SEEN => Answer::Now(Ok(Some(encode(&Seen { from: from.clone(), unix_s })))),
             function::LIST => Answer::Now(decode(parameter).map(|ListFrom { skip }| {
                 let count = PARAMETER_BYTES_MAX / LISTED_BYTES - 1;
                 let (machines, total) = self.listed.machines(skip as usize, count, unix_s);

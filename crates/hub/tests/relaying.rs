@@ -11,7 +11,8 @@ use tenure_hub::{Config, FlashStorage, Hub, Moment, Notice};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::datagram::{Datagram, Relayed};
 use tenure_wire::directory::{
-    Asker, DeviceRecord, Enrolment, Found, NotRelayed, Query, Reach, Reached, Registered, function,
+    Asker, DeviceRecord, Enrolment, Found, NotRelayed, Query, Reach, Reached, Registered, Seen,
+    function,
 };
 use tenure_wire::{Address, PublicKey};
 
@@ -280,6 +281,17 @@ fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
 
 fn way_of(reached: &Reached) -> [u8; 8] {
     reached.relayed.expect("the hub relays")
+}
+
+#[test]
+fn caller_is_told_the_address_that_the_hub_sees_and_the_hubs_time() {
+    let mut world = World::new();
+    let (person, stranger) = (world.end(1, None), world.end(2, None));
+    for end in [person, stranger] {
+        let answer = world.call(end, HUB, world.hub.key(), function::SEEN, Vec::new());
+        let seen: Seen = postcard::from_bytes(&answer.unwrap().unwrap()).unwrap();
+        assert_eq!(seen, Seen { from: world.ends[end].address.clone(), unix_s: NOW });
+    }
 }
 
 #[test]

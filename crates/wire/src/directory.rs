@@ -23,6 +23,8 @@ pub mod function {
     pub const LIST: &str = "list";
     /// Takes a [`super::Reach`], gives a [`super::Reached`].
     pub const REACH: &str = "reach";
+    /// Takes nothing, gives a [`super::Seen`].
+    pub const SEEN: &str = "seen";
 }
 
 /// The owner's word that a device carries a name.
@@ -220,6 +222,15 @@ pub enum NotRelayed {
     Away,
     /// It relays for as many as it can.
     Busy,
+}
+
+/// A caller, as the directory sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Where the call came from: if the caller is behind a router, the router's address.
+    pub from: Address,
+    /// The wall clock of the directory, in seconds since 1970 UTC.
+    pub unix_s: u64,
 }
 
 /// From which machine on to list.
