@@ -9,6 +9,7 @@ pub mod firmware;
 pub mod flash;
 pub mod link;
 pub mod peripherals;
+pub mod ping;
 pub mod plugged_in;
 pub mod process;
 pub mod profile;

@@ -41,7 +41,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Look and call",
-        &["shell", "status", "top", "list", "call", "pages", "log", "tree", "events", "tls"],
+        &[
+            "shell", "status", "top", "ping", "netcheck", "list", "call", "pages", "log", "tree",
+            "events", "tls",
+        ],
     ),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),

@@ -3,6 +3,7 @@
 pub mod devices;
 pub mod fleet;
 pub mod login;
+pub mod netcheck;
 pub mod packages;
 pub mod people;
 pub mod process;

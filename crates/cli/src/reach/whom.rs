@@ -99,17 +99,43 @@ impl Where {
         }
     }
 
+    /// The way to the device's own machine. A device that is named is the user's; one at an address may be anybody's.
+    ///
+    /// # Errors
+    /// It isn't known or can't be reached.
+    pub fn route(&self, client: &mut Client) -> anyhow::Result<Route> {
+        if let Some(member) = &self.via {
+            return self.route_through(client, member).map(|(_, route)| route);
+        }
+        client.go_directly();
+        let owner = client.keys().signing_key.verifying_key();
+        let place = self.place(client, &owner)?;
+        match (client.route(&place), &place.name) {
+            // It was met before, and has another address by now.
+            (Err(error), Some(name)) if self.hub_text(client).is_none() => {
+                nearby(client, name).map(|device| device.route).ok_or(error)
+            }
+            (route, _) => route,
+        }
+    }
+
     /// Opens a session with a device that `member` alone hears.
     fn connect_through(&self, client: &mut Client, member: &str) -> anyhow::Result<Device> {
+        let (name, route) = self.route_through(client, member)?;
+        client
+            .device_at(route.clone(), Some(&name))
+            .map_err(|error| told_of_way(client, &route, error))
+    }
+
+    /// The name of a device that `member` alone hears, and the way there.
+    fn route_through(&self, client: &mut Client, member: &str) -> anyhow::Result<(Name, Route)> {
         let name = self.device.as_deref().unwrap_or_default().parse::<Name>();
         let name = name.context("with --via, name the device by the name of its enrolment")?;
         self.go_through(client, member)?;
         let query = Query::Device(name.clone());
         let (record, address) = self.found_through(client, &query, &format!("device `{name}`"))?;
         let route = Route { key: record.device_machine, address, epoch: Some(record.epoch) };
-        client
-            .device_at(route.clone(), Some(&name))
-            .map_err(|error| told_of_way(client, &route, error))
+        Ok((name, route))
     }
 
     /// Lets `client` reach others by way of `member`.
@@ -432,7 +458,8 @@ impl Where {
         Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
     }
 
-    fn hub_text(&self, client: &Client) -> Option<String> {
+    /// The hub as the user names it, here or by `tenure use`.
+    pub fn hub_text(&self, client: &Client) -> Option<String> {
         self.hub.as_deref().or(client.known().defaults().1).map(str::to_string)
     }
 }
