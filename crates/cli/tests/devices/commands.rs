@@ -13,7 +13,7 @@ use crate::guests::package;
 use crate::harness::{Process, User, any_address, finish, on, signal};
 use crate::terminal::{start, wait_for, wait_for_at_most};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 31] = [
     "new",
     "build",
     "test",
@@ -36,6 +36,8 @@ const COMMANDS: [&str; 29] = [
     "restore",
     "status",
     "top",
+    "ping",
+    "netcheck",
     "use",
     "devices",
     "key",
@@ -365,6 +367,7 @@ fn each_shell_completes_commands_devices_machines_functions_and_rights() {
         assert_eq!(complete(&["call", ""])[..2], ["counter", "climate"], "{shell}");
         assert_eq!(complete(&["call", "counter", "v"]), ["value"], "{shell}");
         assert_eq!(complete(&["call", "counter", "--device", "a"]), ["attic"], "{shell}");
+        assert_eq!(complete(&["ping", "a"]), ["attic"], "{shell}");
         assert_eq!(complete(&["tree", "get", "co"]), ["counter"], "{shell}");
         let rights = complete(&["install", &package("climate"), "--grant", "p"]);
         assert!(rights.contains(&"peripherals=heater".to_string()), "{shell}: {rights:?}");
@@ -494,6 +497,7 @@ fn followers_end_with_their_reader() {
     {
         read_one_line_of(user.command(&[words, &at].concat()));
     }
+    read_one_line_of(user.command(&["ping", &device.address, "--interval", "50ms"]));
     read_one_line_of(user.command(&["run", &package("thermostat"), "--keep"]));
 }
 
