@@ -1,5 +1,6 @@
 //! Devices behind routers that let nobody in but the hub to which they speak.
 
+use serde_json::Value;
 use tenure_testbed::wait_until;
 
 use crate::guests::package;
@@ -94,17 +95,43 @@ fn hub_that_relays_nothing_says_what_stands_in_the_way() {
     command.args(["--relay", "none"]);
     let mut hub = Process::start(command);
     let (_attic, _router) = behind_router(&user, &mut hub, "attic");
-    let error = user.error(&["status", "--device", "attic", "--hub", &hub.address]);
-    assert_eq!(
-        error,
-        "attic keeps in touch with its hub, but its router or firewall lets nobody else in, and this hub was started with \
-         --relay none"
-    );
+    for words in [&["status", "--device", "attic"][..], &["ping", "attic"]] {
+        assert_eq!(
+            user.error(&[words, &["--hub", &hub.address]].concat()),
+            "attic keeps in touch with its hub, but its router or firewall lets nobody else in, and this hub was started \
+             with --relay none"
+        );
+    }
     let devices = user.json(&["devices", "--hub", &hub.address]);
     assert_eq!(devices["devices"][0]["state"], "shut");
     let refused = finish(user.command(&["hub", "--data", "x", "--open", "--relay", "0"]));
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && error.contains("from 1 to 4294967 KB/s"), "{error}");
+}
+
+#[test]
+fn ping_of_a_device_behind_a_router_goes_by_the_relay_and_says_when_nothing_comes_back() {
+    let user = User::new();
+    let mut hub = user.hub();
+    let (attic, _router) = behind_router(&user, &mut hub, "attic");
+    let hub = hub.address.as_str();
+    let ping = ["ping", "attic", "--hub", hub, "--count", "2", "--interval", "10ms"];
+    let events = user.ok(&[&ping[..], &["--timeout", "30s", "--json"]].concat());
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [one, two, summary] = &events[..] else { panic!("{events:?}") };
+    for answer in [one, two] {
+        assert_eq!((&answer["event"], &answer["way"]), (&"answer".into(), &"hub".into()));
+        assert_eq!(answer["address"], "its hub's relay");
+    }
+    assert_eq!((&summary["event"], &summary["answered"]), (&"summary".into(), &2.into()));
+    let text = user.ok(&[&ping[..], &["--timeout", "30s"]].concat());
+    assert!(text.contains("by its hub's relay\nattic: 2 calls sent, 2 answered"), "{text}");
+    attic.kill();
+    let error = user.error(&ping);
+    let is_gone = error.contains("answers neither directly nor by way of its hub")
+        || error.contains("has no session with this one now");
+    assert!(is_gone, "{error}");
 }
 
 #[test]
