@@ -291,6 +291,12 @@ fn a_device_that_only_a_member_hears_is_managed_by_way_of_it() {
     run(&["stop", "thermostat"]);
     run(&["start", "thermostat"]);
     run(&["remove", "thermostat"]);
+    let ping = ["ping", "attic", "--via", &stairs.address, "--count", "1", "--timeout", "30s"];
+    let pinged = user.ok(&ping);
+    assert!(
+        pinged.contains(&format!(", by way of {}\nattic: 1 call sent", stairs.address)),
+        "{pinged}"
+    );
     let missing = ["list", "--device", "nowhere", "--via", &stairs.address];
     let error = user.error(&missing);
     assert!(error.contains("the member knows no device `nowhere` in its mesh"), "{error}");
