@@ -6,6 +6,7 @@
 //!   or added to as a whole ([`crate::home::private_file`]). Who changes one takes a [`HomeLock`] or makes one.
 
 pub mod authority;
+pub mod backup;
 pub mod known;
 pub mod numbers;
 pub mod private_file;
@@ -38,6 +39,11 @@ pub struct HomeLock {
 /// The file that a command locks which changes something in the folder.
 const LOCK: &str = "lock";
 
+/// The file of the owner's key.
+const OWNER: &str = "owner.key";
+/// The file of the tenant's key.
+const TENANT: &str = "tenant.key";
+
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
@@ -63,6 +69,17 @@ pub enum HomeError {
     /// Others could read the secret.
     #[error("{0} can be read by other users; make it yours alone with: chmod 600 {0}")]
     Exposed(PathBuf),
+    /// Another key is there than the one to be put there.
+    #[error(
+        "{path} holds another key than the backup, {present}, and stays as it is; move it away, or name another \
+         folder by TENURE_HOME"
+    )]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// The public half of what it holds.
+        present: VerifyingKey,
+    },
 }
 
 impl Home {
@@ -113,7 +130,7 @@ impl Home {
     /// # Errors
     /// See [`HomeError`].
     pub fn tenant_key(&self) -> Result<SigningKey, HomeError> {
-        self.key("tenant.key")
+        self.key(TENANT)
     }
 
     /// The key with which this user places machines on devices, made at its first use.
@@ -121,7 +138,7 @@ impl Home {
     /// # Errors
     /// See [`HomeError`].
     pub fn owner_key(&self) -> Result<SigningKey, HomeError> {
-        self.key("owner.key")
+        self.key(OWNER)
     }
 
     /// The key with which this user signs in where an owner invited it, made at its first use.
@@ -142,7 +159,7 @@ impl Home {
 
     /// Whether this user has an owner's key already.
     pub fn has_owner_key(&self) -> bool {
-        self.folder.join("owner.key").exists()
+        self.folder.join(OWNER).exists()
     }
 
     /// The key that is to follow the owner's key, made at its first use: so a change that was broken off goes
@@ -159,7 +176,7 @@ impl Home {
     /// # Errors
     /// See [`HomeError`].
     pub fn replace_owner_key(&self, _: &HomeLock) -> Result<PathBuf, HomeError> {
-        let (next, own) = (self.folder.join("next-owner.key"), self.folder.join("owner.key"));
+        let (next, own) = (self.folder.join("next-owner.key"), self.folder.join(OWNER));
         let former = (1..)
             .map(|number| self.folder.join(format!("former-owner-{number}.key")))
             .find(|path| !path.exists())
@@ -214,47 +231,120 @@ impl Home {
         })
     }
 
+    /// Refuses keys of a backup where another one is in the place of either.
+    ///
+    /// # Errors
+    /// [`HomeError::Other`], or what is there can't be read.
+    pub fn check_vacant(&self, owner: &SigningKey, tenant: &SigningKey) -> Result<(), HomeError> {
+        self.vacant([(OWNER, owner), (TENANT, tenant)]).map(drop)
+    }
+
+    /// Puts an owner's and a tenant's key in their places; returns whether any of both wasn't there yet. Both are there
+    /// afterwards, or what was there before.
+    ///
+    /// # Errors
+    /// As [`Self::check_vacant`], or the file system refuses.
+    pub fn put_keys(
+        &self,
+        _: &HomeLock,
+        owner: &SigningKey,
+        tenant: &SigningKey,
+    ) -> Result<bool, HomeError> {
+        let missing = self.vacant([(OWNER, owner), (TENANT, tenant)])?;
+        let is_any = !missing.is_empty();
+        let mut put: Vec<PathBuf> = Vec::new();
+        for (path, key) in missing {
+            let done = match self.put(&path, key) {
+                Ok(true) => Ok(()),
+                // A command that takes no lock has made a key meanwhile.
+                Ok(false) => self.check_vacant(owner, tenant),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                for path in put {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error);
+            }
+            put.push(path);
+        }
+        Ok(is_any)
+    }
+
+    /// Those of `keys` whose files aren't there.
+    fn vacant<'a>(
+        &self,
+        keys: [(&str, &'a SigningKey); 2],
+    ) -> Result<Vec<(PathBuf, &'a SigningKey)>, HomeError> {
+        let mut missing = Vec::new();
+        for (name, key) in keys {
+            let path = self.folder.join(name);
+            match present_key(&path)?.map(|present| present.verifying_key()) {
+                None => missing.push((path, key)),
+                Some(present) if present == key.verifying_key() => {}
+                Some(present) => return Err(HomeError::Other { path, present }),
+            }
+        }
+        Ok(missing)
+    }
+
     fn key(&self, name: &str) -> Result<SigningKey, HomeError> {
         let path = self.folder.join(name);
-        match read_key(&path) {
-            Ok(text) => {
-                check_private(&path)?;
-                parse(text.trim()).ok_or(HomeError::NotAKey(path))
-            }
-            Err(source) if source.kind() == io::ErrorKind::NotFound => self.create(&path),
-            Err(source) if source.kind() == io::ErrorKind::InvalidData => {
-                Err(HomeError::NotAKey(path))
-            }
+        match present_key(&path)? {
+            Some(key) => Ok(key),
+            None => self.create(&path),
+        }
+    }
+
+    /// Makes a key. Two commands that start at once agree on one: whoever comes second reads what is there.
+    fn create(&self, path: &Path) -> Result<SigningKey, HomeError> {
+        let mut secret = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *secret).map_err(HomeError::Random)?;
+        let key = SigningKey::from_bytes(&secret);
+        if self.put(path, &key)? {
+            return Ok(key);
+        }
+        let text = read_key(path);
+        let path = path.to_path_buf();
+        match text {
+            Ok(text) => parse_key(text.trim()).ok_or(HomeError::NotAKey(path)),
             Err(source) => Err(HomeError::File { action: "read", path, source }),
         }
     }
 
-    /// Makes a key. Two commands that start at once agree on one: the file appears complete under
-    /// its name, and whoever comes second reads what is there.
-    fn create(&self, path: &Path) -> Result<SigningKey, HomeError> {
+    /// Puts a key in a file of its own, which appears complete under its name; `false` if one is there already.
+    fn put(&self, path: &Path, key: &SigningKey) -> Result<bool, HomeError> {
         let failed = |action, path: &Path| {
             let path = path.to_path_buf();
             move |source| HomeError::File { action, path, source }
         };
-        let mut secret = Zeroizing::new([0; 32]);
-        getrandom::fill(&mut *secret).map_err(HomeError::Random)?;
-        let key = SigningKey::from_bytes(&secret);
         create_private_folder(&self.folder).map_err(failed("create", &self.folder))?;
         let draft = path.with_extension(format!("key.{}", std::process::id()));
-        if let Err(source) = write_private(&draft, &text(&key)) {
+        if let Err(source) = write_private(&draft, &key_text(key)) {
             let _ = fs::remove_file(&draft);
             return Err(failed("write", path)(source));
         }
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft).map_err(failed("remove", &draft))?;
         match linked {
-            Ok(()) => Ok(key),
-            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
-                let text = read_key(path).map_err(failed("read", path))?;
-                parse(text.trim()).ok_or_else(|| HomeError::NotAKey(path.to_path_buf()))
-            }
+            Ok(()) => Ok(true),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(source) => Err(failed("create", path)(source)),
         }
+    }
+}
+
+/// The key in a file, if it is there.
+fn present_key(path: &Path) -> Result<Option<SigningKey>, HomeError> {
+    let not_a_key = || HomeError::NotAKey(path.to_path_buf());
+    match read_key(path) {
+        Ok(text) => {
+            check_private(path)?;
+            parse_key(text.trim()).map(Some).ok_or_else(not_a_key)
+        }
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) if source.kind() == io::ErrorKind::InvalidData => Err(not_a_key()),
+        Err(source) => Err(HomeError::File { action: "read", path: path.to_path_buf(), source }),
     }
 }
 
@@ -264,7 +354,8 @@ pub(crate) fn keep_memory_private() {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-fn text(key: &SigningKey) -> Zeroizing<String> {
+/// A key as it stands in its file, with the line's end.
+pub(crate) fn key_text(key: &SigningKey) -> Zeroizing<String> {
     // As long as it gets, or a shorter one would be left behind unwiped.
     let mut text = Zeroizing::new(String::with_capacity(KEY_DIGITS + 1));
     for byte in key.to_bytes().iter() {
@@ -288,7 +379,8 @@ fn read_key(path: &Path) -> io::Result<Zeroizing<String>> {
     std::str::from_utf8(&bytes).map(|text| Zeroizing::new(text.to_owned())).map_err(no_text)
 }
 
-fn parse(text: &str) -> Option<SigningKey> {
+/// The key that these digits are.
+pub(crate) fn parse_key(text: &str) -> Option<SigningKey> {
     let digits = text.as_bytes();
     if digits.len() != KEY_DIGITS {
         return None;

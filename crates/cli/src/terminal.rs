@@ -4,6 +4,7 @@ pub mod clock;
 pub mod confirm;
 pub mod input;
 pub mod output;
+pub(crate) mod secret_input;
 pub mod stop;
 pub mod trace;
 pub mod verdict;

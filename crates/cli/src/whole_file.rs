@@ -30,6 +30,17 @@ pub(crate) fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<
     draft(path, bytes.as_ref(), MODE & 0o600, fs::File::sync_all)
 }
 
+/// As [`write_private`], where nothing has that name yet.
+///
+/// # Errors
+/// Something has it, or the file system refuses.
+pub(crate) fn write_new_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let draft = drafted(path, bytes.as_ref(), MODE & 0o600)?;
+    draft.as_file().sync_all()?;
+    draft.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
 fn draft(
     path: &Path,
     bytes: &[u8],
@@ -39,14 +50,20 @@ fn draft(
     if is_stream(path) {
         return fs::write(path, bytes);
     }
+    let draft = drafted(path, bytes, mode)?;
+    keep(draft.as_file())?;
+    draft.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A file with `bytes` beside `path`, which goes unless it is given a name.
+fn drafted(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let mut draft = tempfile::Builder::new()
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder_of(path))
         .map_err(plain)?;
     draft.as_file_mut().write_all(bytes)?;
-    keep(draft.as_file())?;
-    draft.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(draft)
 }
 
 /// The system's error alone, without the name of a draft that nobody knows, which `tempfile` puts behind it.
@@ -172,6 +189,22 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "no draft is left");
         write(Path::new("/dev/null"), "made").unwrap();
         assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn new_file_is_private_and_takes_no_name_that_something_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        write_new_private(&at("new"), "made").unwrap();
+        assert_eq!(at("new").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        symlink(at("planted"), at("dangling")).unwrap();
+        for name in ["new", "dangling"] {
+            let refused = write_new_private(&at(name), "other").unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "made");
+        assert!(!at("planted").exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no draft is left");
     }
 
     #[test]

@@ -34,3 +34,28 @@ fn file_that_is_no_key_is_refused_and_kept() {
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 }
+
+#[test]
+fn keys_of_a_backup_are_put_where_none_are_and_never_over_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path().join("home"));
+    let [owner, tenant, other] = [1, 2, 3].map(|number| SigningKey::from_bytes(&[number; 32]));
+    let put = |owner: &SigningKey, tenant: &SigningKey| {
+        home.check_vacant(owner, tenant)?;
+        home.put_keys(&home.lock().unwrap(), owner, tenant)
+    };
+    assert!(put(&owner, &tenant).unwrap());
+    assert_eq!(home.owner_key().unwrap().verifying_key(), owner.verifying_key());
+    assert_eq!(home.tenant_key().unwrap().verifying_key(), tenant.verifying_key());
+    assert!(!put(&owner, &tenant).unwrap(), "they are there");
+    for (owner, tenant) in [(&other, &tenant), (&owner, &other)] {
+        let refused = put(owner, tenant).unwrap_err();
+        assert!(matches!(refused, HomeError::Other { .. }), "{refused}");
+    }
+    // One of both was made here already.
+    fs::remove_file(home.folder().join(OWNER)).unwrap();
+    put(&other, &other).unwrap_err();
+    assert!(!home.has_owner_key(), "none of both is put where one can't be");
+    assert!(put(&owner, &tenant).unwrap());
+    assert_eq!(home.owner_key().unwrap().verifying_key(), owner.verifying_key());
+}

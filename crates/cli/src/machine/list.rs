@@ -12,7 +12,7 @@ use tenure_wire::live_log::Followed;
 use tenure_wire::printable::{counted, printable};
 use tenure_wire::{CodeKind, LogLevel, Name};
 
-use crate::home::Home;
+use crate::home::{Home, backup};
 use crate::machine::lease;
 use crate::make::pack::START_FUNCTION;
 use crate::make::package::read_package;
@@ -21,6 +21,7 @@ use crate::reach::client::{Client, Device};
 use crate::reach::network::UNREADABLE;
 use crate::reach::pages::gather;
 use crate::reach::whom::{Where, machines};
+use crate::terminal::clock::time;
 use crate::terminal::output::{Output, has_reader, width_of};
 use crate::terminal::stop::Stop;
 
@@ -427,12 +428,16 @@ fn own_keys(client: &Client, home: &Home, output: &Output) -> anyhow::Result<()>
     let tenant = home.tenant_key()?.verifying_key();
     let owner = client.keys().owner();
     let (signing, machine) = (owner.verifying_key, owner.machine);
+    let backed_up_unix_s = backup::made_at(home, &signing)?;
+    let backup = backed_up_unix_s
+        .map_or_else(|| backup::NONE_YET.to_owned(), |unix_s| format!("of {}", time(unix_s)));
     output.line(
-        &format!("owner   {signing}/{machine}\ntenant  {tenant}"),
+        &format!("owner   {signing}/{machine}\ntenant  {tenant}\nbackup  {backup}"),
         &json!({
             "owner_signing_key": signing.to_string(),
             "owner_machine_key": machine.to_string(),
             "tenant_key": tenant.to_string(),
+            "backed_up_unix_s": backed_up_unix_s,
         }),
     );
     Ok(())

@@ -156,8 +156,15 @@ impl Client {
     /// # Errors
     /// The keys can't be had, or no socket.
     pub fn new(home: &Home) -> anyhow::Result<Self> {
+        Self::with_keys(home, OwnerKeys::of(home)?)
+    }
+
+    /// A client with these keys, which needn't be in the user's folder; what it learns is kept there.
+    ///
+    /// # Errors
+    /// The folder can't be read, or no socket.
+    pub fn with_keys(home: &Home, keys: OwnerKeys) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-        let keys = OwnerKeys::of(home)?;
         let config = Config {
             timeout_max: TIMEOUT_MAX,
             questions_max: ASKED_AT_ONCE,

@@ -1,5 +1,5 @@
 //! A device that runs where its owner's keys are is known to the owner's commands from its start on: `tenure revoke` and
-//! `tenure owner change` tell it, though none has spoken with it yet.
+//! `tenure owner change` tell it, though none has spoken with it yet. The owner is told there of keys that have no backup.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -8,8 +8,8 @@ use tenure_wire::PublicKey;
 use tenure_wire::control::Client as _;
 
 use super::Running;
-use crate::home::Home;
 use crate::home::known::Known;
+use crate::home::{Home, backup};
 use crate::reach::client::OwnerKeys;
 use crate::terminal::output::{Beside, tell, tell_beside};
 
@@ -22,6 +22,25 @@ pub(super) fn note(device: &mut Running, home: &Home) {
         );
         tell_beside(Beside::Warning, &text);
     }
+    if let Err(error) = tell_of_backup(device, home) {
+        let text = format!("it isn't known whether your keys have a backup: {}", tell(&error));
+        tell_beside(Beside::Warning, &text);
+    }
+}
+
+/// Tells an owner without a backup so, at the first device that runs where the owner's keys are.
+fn tell_of_backup(device: &mut Running, home: &Home) -> anyhow::Result<()> {
+    if !home.has_owner_key() {
+        return Ok(());
+    }
+    let owner = OwnerKeys::of(home)?.owner();
+    let is_owners = owner == device.node.node().owner();
+    if is_owners && backup::is_to_be_told(home, &owner.verifying_key)? {
+        let folder = home.folder().display();
+        let text = format!("backup of your keys in {folder}: {}", backup::NONE_YET);
+        tell_beside(Beside::Note, &text);
+    }
+    Ok(())
 }
 
 fn try_to_note(device: &mut Running, home: &Home) -> anyhow::Result<()> {
