@@ -78,13 +78,13 @@ impl Hidden {
         hidden.local_modes.insert(LocalModes::ECHONL);
         // Ctrl-C ends the line, and not this process, which would leave the terminal as it is now.
         hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
-        tcsetattr(std::io::stdin(), OptionalActions::Drain, &hidden)?;
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden)?;
         Ok(Self(before))
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.0);
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
     }
 }

@@ -26,6 +26,7 @@ mod guests;
 mod harness;
 mod hub;
 mod journals;
+mod keys;
 mod kill;
 mod languages;
 mod leaf;

@@ -50,6 +50,10 @@ pub(super) fn read(text: &str) -> anyhow::Result<Pair> {
     let mut lists: [Vec<&str>; 2] = [Vec::with_capacity(COUNT), Vec::with_capacity(COUNT)];
     let (mut at, mut is_named) = (0, false);
     for word in text.split_whitespace() {
+        // Behind both lists stand the public keys.
+        if lists.iter().all(|list| list.len() == COUNT) {
+            break;
+        }
         if let Some(name) = word.strip_suffix(':') {
             let named = NAMES.iter().position(|one| *one == name);
             at = named
@@ -192,6 +196,7 @@ mod tests {
         for text in [
             written.to_string(),
             format!("{owner} {tenant}"),
+            format!("{}\n{}\n", *written, pair().shown()),
             format!("tenant:\n{tenant}\nowner:\n{}", owner.to_uppercase()),
         ] {
             assert!(read(&text).unwrap().is(&pair()), "{text}");
