@@ -117,12 +117,13 @@ pub(super) fn key_of(list: &str, words: &[&str]) -> anyhow::Result<SigningKey> {
 
 /// Why the `number`th word of a list is none, with the words that begin alike: the first four letters decide.
 fn unknown(list: &str, number: usize, word: &str) -> String {
-    let alike = |letters: usize| {
-        let words = word.get(..letters).map(|begin| Language::English.words_by_prefix(begin));
-        words.filter(|words| !words.is_empty())
+    let alike = |letters: usize| -> Vec<&'static str> {
+        let begin = word.get(..letters);
+        begin
+            .map(|begin| Language::English.words_by_prefix_iter(begin).take(4).collect())
+            .unwrap_or_default()
     };
-    let alike = (2..=4).rev().find_map(alike).unwrap_or_default();
-    let alike: Vec<&str> = alike.iter().take(4).copied().collect();
+    let alike = (2..=4).rev().map(alike).find(|words| !words.is_empty()).unwrap_or_default();
     let proposed = match alike.is_empty() {
         true => String::new(),
         false => format!("; is it {}?", alike.join(" or ")),
