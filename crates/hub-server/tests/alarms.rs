@@ -125,6 +125,13 @@ fn each_condition_raises_an_alarm_on_the_devices_on_which_it_holds() {
         (&flash["detail"], &flash["condition"]),
         (&"data: 95 % full".into(), &"flash > 90 %".into())
     );
+    let token = world.token(&owner(1));
+    let open = world.get("/v1/open-alarms", &[&token]).json();
+    let row = |at: usize| {
+        ["rule", "state", "alarms", "device"].map(|name| open["items"][at][name].clone())
+    };
+    assert_eq!(row(0), [json!("machine-old"), json!("raised"), json!(2), json!("attic")]);
+    assert_eq!(row(2), [json!("faults"), json!("raised"), json!(1), json!("attic")]);
     assert_eq!(
         items(&mut world, 2),
         Vec::<Value>::new(),

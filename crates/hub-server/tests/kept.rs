@@ -107,7 +107,7 @@ fn with_history() -> World {
     world.database.tick(now()).unwrap();
     world.commit();
     let fault = format!(
-        "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', {}, 'unreachable')",
+        "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', {}, 'unreachable', NULL, NULL)",
         now()
     );
     world.write_by_hand(&fault);

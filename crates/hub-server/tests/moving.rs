@@ -40,7 +40,7 @@ fn lived_in() -> Place {
         "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults, held) \
          SELECT max(id), 0, 'attic', 'waiting', '', 0, 0, 'push it' FROM rollouts",
         "INSERT INTO faults WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000) \
-         SELECT 'attic', 1, n, 'thermostat', n, 'unreachable' FROM n",
+         SELECT 'attic', 1, n, 'thermostat', n, 'unreachable', NULL, NULL FROM n",
     ] {
         world.write_by_hand(filler);
     }

@@ -114,6 +114,116 @@ fn report_shows_on_the_lists_and_on_the_page_of_its_device() {
 }
 
 #[test]
+fn faults_that_are_alike_are_one_issue_by_package_and_version() {
+    let mut world = World::with_fleet();
+    let place = "unreachable in function 7 at 0x41";
+    let (began, later, last) = (now() - 4_000, now() - 3_000, now() - 60);
+    let failing = |number, faults| Report { faults, ..report(number) };
+    let twice = failing(0, vec![fault(4, place), fault(5, place)]);
+    tell(&mut world, key(10), &twice, began).unwrap();
+    tell(&mut world, key(11), &failing(0, vec![fault(4, place)]), later).unwrap();
+    // An update, of which the hub knows the name by now.
+    let newer = MachineReport {
+        package: Digest([6; 32]),
+        version: "1.1.0".parse().unwrap(),
+        ..machine("thermostat", 1)
+    };
+    let updated = Report { machines: vec![newer], ..failing(1, vec![fault(9, place)]) };
+    tell(&mut world, key(11), &updated, last).unwrap();
+
+    let issues = items(&mut world, "/v1/fault-issues");
+    let [new, old] = &issues[..] else { panic!("two issues: {issues:?}") };
+    let numbers = |issue: &Value| ["faults", "devices", "running"].map(|name| issue[name].clone());
+    assert_eq!((&new["version"], numbers(new)), (&"1.1.0".into(), [1, 1, 1].map(Value::from)));
+    assert_eq!((&old["version"], numbers(old)), (&"1.0.0".into(), [3, 2, 1].map(Value::from)));
+    assert_eq!((&old["package"], &old["text"]), (&"thermostat".into(), &place.into()));
+    assert_eq!((&old["first"], &old["last"]), (&began.into(), &later.into()));
+    assert_eq!((&old["device"], &old["machine"]), (&"cellar".into(), &"thermostat".into()));
+
+    let mut count = |path: &str| items(&mut world, path).len();
+    assert_eq!(count("/v1/fault-issues?within_s=1800"), 1);
+    assert_eq!(count("/v1/fault-issues?package=thermostat&limit=1&skip=1"), 1);
+    assert_eq!(count("/v1/fault-issues?package=other"), 0);
+    let token = world.token(&owner(1));
+    assert_eq!(world.get("/v1/fault-issues?within_s=soon", &[&token]).status, 400);
+    assert_eq!(world.get("/v1/faults?within_s=1800", &[&token]).status, 400, "of issues alone");
+}
+
+#[test]
+fn fault_of_a_device_itself_is_one_issue_of_all_devices() {
+    let mut world = World::with_fleet();
+    let text = "damaged flash: acknowledged changes that can't be read any more: 2";
+    for (number, name) in [(10, "attic"), (11, "cellar")] {
+        let own = FaultReport { machine: name.parse().unwrap(), ..fault(1, text) };
+        let at = now() - u64::from(number);
+        tell(&mut world, key(number), &Report { faults: vec![own], ..report(0) }, at).unwrap();
+    }
+    let issues = items(&mut world, "/v1/fault-issues");
+    assert_eq!(issues.len(), 1, "{issues:?}");
+    let issue = &issues[0];
+    assert_eq!((&issue["devices"], &issue["device"]), (&2.into(), &"attic".into()));
+    for name in ["package", "version", "machine", "running", "digest"] {
+        assert!(issue[name].is_null(), "{name}: {issue}");
+    }
+}
+
+#[test]
+fn each_device_counts_once_by_its_gravest_reason() {
+    let mut world = World::new();
+    for (number, name) in (10..).zip(["attic", "barn", "cellar", "den", "entry", "flat", "gable"]) {
+        world.list(1, number, name);
+    }
+    world.list_until(1, 17, "hall", now() - 60);
+    world.commit();
+    let well = || {
+        let mut well = report(0);
+        (well.device.room.store_bytes_used, well.device.room.store_erases) = (5, 7);
+        well
+    };
+    let banned = MachineReport { repute: "banned".into(), ..machine("thermostat", 1) };
+    let told = [
+        (10, well()),
+        (11, Report { faults: vec![fault(1, "unreachable")], ..well() }),
+        (12, Report { machines: vec![banned], faults: vec![fault(1, "unreachable")], ..well() }),
+        (
+            13,
+            Report { faults: vec![fault(1, "damaged flash: acknowledged changes that")], ..well() },
+        ),
+        (14, Report { faults: vec![fault(1, "trap: its image in flash is damaged")], ..well() }),
+        (15, report(0)),
+        (17, Report { faults: vec![fault(1, "unreachable")], ..well() }),
+    ];
+    for (number, report) in &told {
+        tell(&mut world, key(*number), report, now() - u64::from(*number)).unwrap();
+    }
+    let states = items(&mut world, "/v1/fleet-states");
+    let line = |row: &Value| {
+        let word = |name: &str| row[name].as_str().unwrap_or("-").to_string();
+        format!("{} {} {} {}", word("state"), word("reason"), row["devices"], word("device"))
+    };
+    assert_eq!(
+        states.iter().map(line).collect::<Vec<_>>(),
+        [
+            "silent away 1 hall",
+            "unwell lost-changes 1 den",
+            "unwell damaged-flash 1 entry",
+            "unwell banned 1 cellar",
+            "unwell faults 1 barn",
+            "unwell store-full 1 flat",
+            "well - 2 attic",
+        ]
+    );
+    let versions = items(&mut world, "/v1/fleet-versions");
+    assert_eq!((&versions[0]["version"], &versions[0]["devices"]), (&"0.1.0".into(), &7.into()));
+    assert_eq!((&versions[1]["version"], &versions[1]["device"]), (&Value::Null, &"gable".into()));
+    let token = world.token(&owner(2));
+    for path in ["/v1/fault-issues", "/v1/fleet-states", "/v1/fleet-versions", "/v1/open-alarms"] {
+        let rows = world.get(path, &[&token]).json()["items"].clone();
+        assert_eq!(rows, Value::Array(vec![]), "{path} of another owner");
+    }
+}
+
+#[test]
 fn report_of_a_key_that_is_no_listed_device_is_refused() {
     let mut world = World::with_fleet();
     assert_eq!(tell(&mut world, key(99), &report(0), now()), Err(HubRefusal::Stranger));

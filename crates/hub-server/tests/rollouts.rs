@@ -274,6 +274,11 @@ fn good_version_reaches_all_devices_stage_by_stage() {
     let id = fleet.start(GOOD);
     fleet.drive(id, 2);
     assert_eq!(fleet.touched_most, 1, "the canary alone");
+    let (_, states) = fleet.ask("GET", "/v1/fleet-states", &Value::Null).ok().unwrap();
+    let state =
+        |at: usize| ["state", "devices", "device"].map(|name| states["items"][at][name].clone());
+    assert_eq!(state(0), [json!("updating"), json!(1), json!("attic")]);
+    assert_eq!(state(1), [json!("well"), json!(4), json!("barn")]);
     let half_way = fleet.drive(id, 4);
     assert_eq!((half_way["stage"].as_i64(), fleet.touched_most), (Some(2), 3), "{half_way}");
     let state = fleet.drive(id, 60);

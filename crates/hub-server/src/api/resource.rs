@@ -7,6 +7,7 @@
 mod listed;
 mod query;
 mod reported;
+mod summed;
 
 use crate::store::sql::Words;
 
@@ -60,6 +61,8 @@ pub(crate) struct Resource {
     visible: &'static str,
     /// The column with the person whose row it is, if people see the own ones alone.
     of_person: Option<&'static str>,
+    /// For how many seconds back the list looks unless a request says it, if it is made of what happened: `?2` in its tables.
+    pub(crate) within_s: Option<i64>,
     /// The order if nothing else is asked for.
     order: &'static str,
 }
@@ -83,12 +86,16 @@ const fn column_of_each(
 const DEVICE_OF: &str = "coalesce(devices.name, r.device_key)";
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 16] = [
+pub(crate) static RESOURCES: [Resource; 20] = [
     listed::DEVICES,
+    summed::FLEET_STATES,
+    summed::FLEET_VERSIONS,
     reported::MACHINES,
     reported::ALARMS,
     listed::RULE_ALARMS,
+    summed::OPEN_ALARMS,
     reported::FAULTS,
+    summed::FAULT_ISSUES,
     reported::REPORTS,
     reported::METRICS,
     reported::USE,

@@ -27,7 +27,7 @@ const AGAIN_IN_ROLLOUT_S: u32 = 5;
 const REPORTS_PER_S: i64 = 1_000;
 /// The most faults of one device that are kept, and for how long, in seconds: 90 days.
 pub(crate) const FAULTS_KEPT_MAX: i64 = 200;
-const FAULTS_S: i64 = 90 * 24 * 60 * 60;
+pub(crate) const FAULTS_S: i64 = 90 * 24 * 60 * 60;
 /// The longest word and the longest line of a device, in characters.
 const WORD_CHARS_MAX: usize = 32;
 const LINE_CHARS_MAX: usize = 256;
@@ -149,8 +149,11 @@ fn take_fault(
     reporter: &Reporter,
     fault: &FaultReport,
 ) -> Result<(), sql::Error> {
-    let insert = "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+    // Its package is the one that the device told last, in this report or before.
+    let insert = "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text, package, version) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
+         (SELECT package FROM machine_reports WHERE device = ?1 AND machine = ?4), \
+         (SELECT version FROM machine_reports WHERE device = ?1 AND machine = ?4)) ON CONFLICT DO NOTHING";
     // A device's clock may be wrong, and a fault that never ages would stay for ever.
     let happened = fault.unix_s.map_or(reporter.now, |unix_s| seconds(unix_s).min(reporter.now));
     let is_new = connection.statement(insert).execute(params![

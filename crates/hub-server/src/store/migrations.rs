@@ -11,7 +11,7 @@ use super::schema;
 const APPLICATION_ID: i64 = 0x546E_4862;
 
 /// The steps from each version to the next.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     include_str!("../../migrations/1.sql"),
     include_str!("../../migrations/2.sql"),
     include_str!("../../migrations/3.sql"),
@@ -27,6 +27,7 @@ const STEPS: [&str; 15] = [
     include_str!("../../migrations/13.sql"),
     include_str!("../../migrations/14.sql"),
     include_str!("../../migrations/15.sql"),
+    include_str!("../../migrations/16.sql"),
 ];
 
 /// The same of a copy that nothing was written to since: "TnHc".

@@ -44,6 +44,7 @@ pub(super) const DEVICES: Resource = Resource {
     // One that was forgotten keeps its history alone.
     visible: "owner = ?1 AND length(kept) > 0",
     of_person: None,
+    within_s: None,
     order: "name",
 };
 
@@ -71,6 +72,7 @@ pub(super) const PACKAGES: Resource = Resource {
     from: Words::alike("manifests m"),
     visible: "m.who = ?1 AND m.package IS NOT NULL",
     of_person: None,
+    within_s: None,
     order: "m.id DESC",
 };
 
@@ -111,6 +113,7 @@ pub(super) const ROLLOUTS: Resource = Resource {
     from: Words::alike("rollouts r"),
     visible: "r.who = ?1",
     of_person: None,
+    within_s: None,
     order: "r.id DESC",
 };
 
@@ -131,6 +134,7 @@ pub(super) const ROLLOUT_DEVICES: Resource = Resource {
     from: Words::alike("rollout_devices d JOIN rollouts r ON r.id = d.rollout"),
     visible: "r.who = ?1",
     of_person: None,
+    within_s: None,
     order: "d.rollout DESC, d.position",
 };
 
@@ -161,6 +165,7 @@ pub(super) const RECEIPTS: Resource = Resource {
     ),
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
     of_person: None,
+    within_s: None,
     order: "r.id DESC",
 };
 
@@ -181,6 +186,7 @@ pub(super) const AUDIT: Resource = Resource {
     from: Words::alike("audit"),
     visible: "owner = ?1",
     of_person: None,
+    within_s: None,
     order: "number DESC",
 };
 
@@ -203,6 +209,7 @@ pub(super) const PASSES: Resource = Resource {
     from: Words::alike("passes s LEFT JOIN people p ON p.id = s.person"),
     visible: "s.who = ?1 AND s.expires_unix_s > unixepoch()",
     of_person: Some("s.person"),
+    within_s: None,
     order: "s.id DESC",
 };
 
@@ -228,6 +235,7 @@ pub(super) const PEOPLE: Resource = Resource {
     from: Words::alike("people"),
     visible: "owner = ?1",
     of_person: None,
+    within_s: None,
     order: "name",
 };
 
@@ -252,6 +260,7 @@ pub(super) const TENANTS: Resource = Resource {
     ),
     visible: "?1 = ?1",
     of_person: None,
+    within_s: None,
     order: "t.tenant",
 };
 
@@ -275,5 +284,6 @@ pub(super) const RULE_ALARMS: Resource = Resource {
     from: Words::alike("rule_alarms a"),
     visible: "a.owner = ?1",
     of_person: None,
+    within_s: None,
     order: "CASE a.state WHEN 'raised' THEN 0 WHEN 'acknowledged' THEN 1 ELSE 2 END, a.id DESC",
 };

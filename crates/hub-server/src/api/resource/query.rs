@@ -40,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) words: String,
     /// Rows in which the column with this index has this value.
     pub(crate) filters: Vec<(usize, String)>,
+    /// For how many seconds back to look, if the list is made of what happened.
+    pub(crate) within_s: Option<u64>,
     /// The column to sort by, and whether the largest comes first.
     pub(crate) sort: Option<(usize, bool)>,
     /// How many rows, at most.
@@ -72,6 +74,7 @@ impl Request {
                 "q" => request.words = value.clone(),
                 "limit" => request.limit = number()?,
                 "skip" => request.skip = number()?,
+                "within_s" if resource.within_s.is_some() => request.within_s = Some(number()?),
                 "sort" => {
                     let (name, descending) = match value.strip_prefix('-') {
                         Some(name) => (name, true),
@@ -132,6 +135,12 @@ impl Resource {
         let dialect = connection.dialect();
         let words = request.words.to_ascii_lowercase();
         let mut values = vec![Value::Text(&holder.who)];
+        if let Some(usual_s) = self.within_s {
+            let within_s = request
+                .within_s
+                .map_or(usual_s, |within_s| i64::try_from(within_s).unwrap_or(i64::MAX));
+            values.push(Value::Integer(within_s));
+        }
         let mut conditions = vec![format!("({})", self.visible)];
         if let (Some(column), Some(person)) = (self.of_person, holder.sees_alone()) {
             values.push(Value::Integer(person));

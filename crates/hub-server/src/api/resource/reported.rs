@@ -54,6 +54,7 @@ pub(super) const MACHINES: Resource = Resource {
     ),
     visible: "d.owner = ?1",
     of_person: None,
+    within_s: None,
     // The order of the index by which an owner's devices are found.
     order: "d.name, l.name",
 };
@@ -98,6 +99,7 @@ pub(super) const REPORTS: Resource = Resource {
     from: Words::alike("reports r JOIN devices d ON d.name = r.device"),
     visible: "d.owner = ?1",
     of_person: None,
+    within_s: None,
     order: "r.device",
 };
 
@@ -117,6 +119,7 @@ pub(super) const FAULTS: Resource = Resource {
     from: Words::alike("faults f JOIN devices d ON d.name = f.device"),
     visible: "d.owner = ?1",
     of_person: None,
+    within_s: None,
     order: "f.happened_unix_s DESC, f.number DESC",
 };
 
@@ -134,6 +137,7 @@ pub(super) const METRICS: Resource = Resource {
     from: Words::alike("metrics m JOIN devices d ON d.name = m.device"),
     visible: "d.owner = ?1",
     of_person: None,
+    within_s: None,
     order: "m.device, m.machine, m.name",
 };
 
@@ -155,6 +159,7 @@ pub(super) const USE: Resource = Resource {
     from: Words::alike("machine_use u JOIN devices d ON d.name = u.device"),
     visible: "d.owner = ?1",
     of_person: None,
+    within_s: None,
     order: "u.from_unix_s DESC, u.span_s, u.machine",
 };
 
@@ -179,5 +184,6 @@ pub(super) const ALARMS: Resource = Resource {
     // A device that was forgotten is nobody's alarm any more; chains of receipts stay.
     visible: "(r.owner = ?1 OR r.tenant = ?1) AND (r.machine IS NOT NULL OR devices.name IS NOT NULL)",
     of_person: None,
+    within_s: None,
     order: "r.taken_unix_s DESC, r.number NULLS FIRST",
 };

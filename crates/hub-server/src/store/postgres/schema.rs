@@ -9,7 +9,7 @@ use crate::store::error::DatabaseError;
 use crate::store::sql::Error;
 
 /// The steps from each version to the next; a step that was released never changes.
-const STEPS: [(&str, &str); 7] = [
+const STEPS: [(&str, &str); 8] = [
     ("V1__hub", include_str!("../../../migrations/postgres/V1__hub.sql")),
     ("V2__several_hubs", include_str!("../../../migrations/postgres/V2__several_hubs.sql")),
     ("V3__alarms", include_str!("../../../migrations/postgres/V3__alarms.sql")),
@@ -20,6 +20,10 @@ const STEPS: [(&str, &str); 7] = [
         include_str!("../../../migrations/postgres/V6__alarms_on_the_hub.sql"),
     ),
     ("V7__ways", include_str!("../../../migrations/postgres/V7__ways.sql")),
+    (
+        "V8__packages_of_faults",
+        include_str!("../../../migrations/postgres/V8__packages_of_faults.sql"),
+    ),
 ];
 /// The lock of the process that brings the database forward: others wait for it.
 const SCHEMA_LOCK: i64 = 0x546E_4863;

@@ -35,6 +35,10 @@ fn parameters(resource: &Resource) -> Vec<ParameterBuilder> {
         parameter("skip", "How many rows to skip: `next.skip` of the answer before.", number(0)),
         parameter("sort", "A column's name; with `-` before it, the largest first.", text()),
     ];
+    if resource.within_s.is_some() {
+        let words = "For how many seconds back to look.";
+        parameters.push(parameter("within_s", words, number(0)));
+    }
     for column in resource.columns {
         let words = format!("Only rows with this value: {}.", column.title);
         parameters.push(parameter(column.name, &words, text()));

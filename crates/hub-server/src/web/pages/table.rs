@@ -90,8 +90,17 @@ pub(super) fn revoke_button(row: &[Cell]) -> Markup {
 }
 
 /// States that an owner should look at.
-const BAD: [&str; 8] =
-    ["silent", "shut", "banned", "failed", "rolled back", "rolling back", "backed off", "raised"];
+const BAD: [&str; 9] = [
+    "silent",
+    "shut",
+    "unwell",
+    "banned",
+    "failed",
+    "rolled back",
+    "rolling back",
+    "backed off",
+    "raised",
+];
 
 /// From how many letters on a key is cut to its first ones.
 const KEY_LETTERS: usize = 24;
@@ -182,6 +191,9 @@ fn address(resource: &Resource, request: &Request, suffix: &str, sort: Option<us
     }
     for (index, value) in &request.filters {
         pairs.push((resource.columns[*index].name, value.clone()));
+    }
+    if let Some(within_s) = request.within_s {
+        pairs.push(("within_s", within_s.to_string()));
     }
     if let Some((index, descending)) = sort {
         let sign = if descending { "-" } else { "" };

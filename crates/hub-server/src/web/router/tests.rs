@@ -30,12 +30,16 @@ const KEY: Who = &["owner", "key"];
 const NONE: Who = &[];
 
 /// The lists: each is a page, two files, and a part of the API.
-const LISTS: [&str; 16] = [
+const LISTS: [&str; 20] = [
     "devices",
+    "fleet-states",
+    "fleet-versions",
     "machines",
     "alarms",
     "rule-alarms",
+    "open-alarms",
     "faults",
+    "fault-issues",
     "device-reports",
     "machine-metrics",
     "machine-use",
