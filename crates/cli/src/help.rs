@@ -42,8 +42,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look and call",
         &[
-            "shell", "status", "top", "ping", "netcheck", "list", "call", "pages", "log", "tree",
-            "events", "tls",
+            "shell", "status", "top", "ping", "netcheck", "list", "call", "pages", "log", "faults",
+            "tree", "events", "tls",
         ],
     ),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),

@@ -1,6 +1,7 @@
 //! The hub: as a process, signed in to, packages and rollouts for many devices, and what they owe.
 
 pub mod devices;
+pub mod faults;
 pub mod fleet;
 pub mod login;
 pub mod netcheck;

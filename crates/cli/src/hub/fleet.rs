@@ -1,10 +1,11 @@
-//! `tenure fleet`: a fleet as a file describes it.
+//! `tenure fleet`: a fleet as it is, and as a file describes it.
 //!
 //! The plan is the difference between the file and the devices as they are at that moment. What the file doesn't
 //! name stays as it is. Leases are signed here, with the owner's key: the hub only says which devices there are.
 
 mod drift;
 mod file;
+mod status;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ use file::{Fleet, Listed, Wish};
 /// The most machines that a question names.
 const NAMED_MAX: usize = 8;
 
-/// Bring a fleet to what a file says of it.
+/// Show how your fleet is, and bring it to what a file says of it.
 ///
 /// Example: tenure fleet plan fleet.toml
 #[derive(clap::Args)]
@@ -48,6 +49,7 @@ enum Command {
     /// you are asked.
     Apply(ApplyArguments),
     Drift(drift::Arguments),
+    Status(status::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -100,6 +102,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Command::Plan(file) => bring(file, None, output),
         Command::Apply(ApplyArguments { file, yes }) => bring(file, Some(*yes), output),
         Command::Drift(arguments) => drift::run(arguments, output),
+        Command::Status(arguments) => status::run(arguments, output),
     }
 }
 

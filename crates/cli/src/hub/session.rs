@@ -111,19 +111,39 @@ impl HubSession {
     /// # Errors
     /// As [`Self::ask`]; or the list has more than a million rows.
     pub fn rows(&mut self, client: &mut Client, name: &str) -> anyhow::Result<Vec<Value>> {
+        let (rows, has_more) = self.first_rows(client, name, [ROWS_AT_ONCE, ROWS_MAX])?;
+        if has_more {
+            bail!("{} lists {name} without an end", at(&self.route))
+        }
+        Ok(rows)
+    }
+
+    /// The first `most` rows of a list, asked for `at_once` by `at_once`, and whether it has more. Filters may stand behind
+    /// the list's name and a `?`.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn first_rows(
+        &mut self,
+        client: &mut Client,
+        list: &str,
+        [at_once, most]: [usize; 2],
+    ) -> anyhow::Result<(Vec<Value>, bool)> {
+        let mark = if list.contains('?') { '&' } else { '?' };
         let mut rows = Vec::new();
-        while rows.len() < ROWS_MAX {
-            let path = format!("/v1/{name}?limit={ROWS_AT_ONCE}&skip={}", rows.len());
+        while rows.len() < most {
+            let limit = at_once.min(most - rows.len());
+            let path = format!("/v1/{list}{mark}limit={limit}&skip={}", rows.len());
             let answer = self.ask(client, "GET", &path, &[], &[])?;
             let page: Value = serde_json::from_slice(&answer.body).context(UNREADABLE)?;
             let items = page["items"].as_array().context(UNREADABLE)?;
-            rows.extend(items.iter().cloned());
+            rows.extend(items.iter().take(limit).cloned());
             // A hub that always promises more ends here, too.
             if page["next"].is_null() || items.is_empty() {
-                return Ok(rows);
+                return Ok((rows, false));
             }
         }
-        bail!("{} lists {name} without an end", at(&self.route))
+        Ok((rows, true))
     }
 }
 

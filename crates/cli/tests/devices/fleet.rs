@@ -1,6 +1,7 @@
 //! A fleet that a file describes, on real devices.
 
 use serde_json::Value;
+use tenure_testbed::wait_until;
 
 use crate::harness::{Process, User, any_address, finish, on};
 use crate::rollouts::built;
@@ -205,4 +206,58 @@ fn fleet_whose_drift_nobody_can_tell_ends_with_an_error() {
     fleet.describe("[[machine]]\nname = \"a\"\nabsent = true\ndevices = [\"nowhere\"]\n");
     let error = fleet.user.error(&["fleet", "drift", "--hub", &fleet.hub.address]);
     assert!(error.contains("lists no device nowhere"), "{error}");
+}
+
+/// The words of a command that another one printed, without its name.
+fn words_of(command: &Value) -> Vec<String> {
+    let words = shlex::split(command.as_str().unwrap()).unwrap();
+    assert_eq!(words[0], "tenure");
+    words[1..].to_vec()
+}
+
+#[test]
+fn faults_of_all_devices_and_the_state_of_the_fleet_are_told_with_commands_that_work() {
+    let Fleet { user, mut hub, attic, cellar } = Fleet::new();
+    let run = |command: &Value| {
+        let words = words_of(command);
+        user.ok(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let at = hub.address.clone();
+    user.install(&attic, &["crasher"]);
+    user.install(&cellar, &["counter"]);
+    hub.wait_until_listed("attic", 1);
+    let well = user.json(&["fleet", "status", "--hub", &at]);
+    assert_eq!((&well["devices"], &well["counts"]["well"]), (&2.into(), &2.into()), "{well}");
+    assert_eq!(well["first"], Value::Array(Vec::new()));
+    let none = user.ok(&["faults", "--hub", &at]);
+    assert_eq!(none.trim_end(), "no faults in the last 7 days");
+
+    user.call_error(on(&attic), &["crasher", "unreachable"]);
+    let told = wait_until(|| {
+        let told = user.json(&["faults", "--hub", &at, "--since", "1h", "--package", "crasher"]);
+        if told["issues"][0]["running"] == 1 { Ok(told) } else { Err(told.to_string()) }
+    });
+    let issue = &told["issues"][0];
+    assert_eq!((&issue["faults"], &issue["devices"]), (&1.into(), &1.into()), "{told}");
+    assert!(issue["version"].is_string() && issue["digest"].is_string(), "{told}");
+    let text = user.ok(&["faults", "--hub", &at]);
+    let place = issue["text"].as_str().unwrap();
+    assert!(place.contains("unreachable") && text.contains(place), "{text}");
+    assert!(text.contains("1 fault on 1 device (1 runs it now), the last "), "{text}");
+    // The first one reads the log; the second one wants a journal, which isn't kept here.
+    assert!(run(&issue["commands"][0]).contains("unreachable"));
+    assert_eq!(issue["commands"][1], "tenure debug crasher@attic");
+    let other = user.json(&["faults", "--hub", &at, "--package", "other"]);
+    assert_eq!(other["issues"], Value::Array(Vec::new()));
+
+    let status = user.json(&["fleet", "status", "--hub", &at]);
+    assert_eq!(status["counts"]["unwell"], 1, "{status}");
+    assert_eq!(status["states"][0]["device"], "attic");
+    assert_eq!(status["faults"][0]["package"], "crasher");
+    let steps = status["first"].as_array().unwrap();
+    assert_eq!(steps.len(), 1, "{status}");
+    assert!(run(&steps[0]["command"]).contains("crasher"));
+    let text = user.ok(&["fleet", "status", "--hub", &at]);
+    assert!(text.starts_with("2 devices: 1 well, 1 unwell\n"), "{text}");
+    assert!(text.contains("! 1 unwell: faults in the last 24 hours: attic\n"), "{text}");
 }

@@ -1,6 +1,7 @@
 //! The lists that sum a fleet up, for whoever has a moment for it: a few rows, however many devices there are.
 //!
-//! Each is one pass over an owner's devices with a look into an index for each; issues are made of the newest 20,000 faults.
+//! Each is one pass over an owner's devices with a look into an index for each; issues are made of the newest 20,000
+//! faults.
 
 use super::{Kind, Resource, column, column_of_each};
 use crate::devices::reports::FAULTS_S;
@@ -69,7 +70,8 @@ pub(super) const FAULT_ISSUES: Resource = Resource {
 pub(super) const FLEET_STATES: Resource = Resource {
     name: "fleet-states",
     title: "The fleet",
-    about: "How many of your devices are well, unwell, in a rollout, or not reached, and why. Each counts once, by its gravest reason.",
+    about: "How many of your devices are well, unwell, in a rollout, or not reached, and why. \
+            Each counts once, by its gravest reason.",
     columns: &[
         column(
             "state",
