@@ -150,6 +150,20 @@ fn faults_that_are_alike_are_one_issue_by_package_and_version() {
 }
 
 #[test]
+fn issues_are_made_of_the_newest_20_000_faults_alone() {
+    let mut world = World::with_fleet();
+    let faults = format!(
+        "INSERT INTO faults WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20100) \
+         SELECT 'attic', 1, n, 'thermostat', {} - n, CASE WHEN n <= 20000 THEN 'new' ELSE 'old' END, NULL, NULL FROM n",
+        now()
+    );
+    world.write_by_hand(&faults);
+    let issues = items(&mut world, "/v1/fault-issues");
+    assert_eq!(issues.len(), 1, "{issues:?}");
+    assert_eq!((&issues[0]["text"], &issues[0]["faults"]), (&"new".into(), &20_000.into()));
+}
+
+#[test]
 fn fault_of_a_device_itself_is_one_issue_of_all_devices() {
     let mut world = World::with_fleet();
     let text = "damaged flash: acknowledged changes that can't be read any more: 2";
