@@ -15,11 +15,8 @@ use crate::reach::client::{Client, Route};
 use crate::reach::network::split_key;
 use crate::reach::whom::Where;
 use crate::terminal::clock::parse_span_or_seconds;
-use crate::terminal::output::{Output, has_reader, tell};
-use crate::terminal::stop::Stop;
+use crate::terminal::output::{Output, tell};
 
-/// The longest that Ctrl-C waits between two calls.
-const NAP: Duration = Duration::from_millis(200);
 /// The shortest time from one call to the next, so that asking costs the device little.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// From how long on an answer counts as slow.
@@ -91,7 +88,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
             }
         }
         let left = arguments.interval.max(INTERVAL_MIN).saturating_sub(begun.elapsed());
-        if arguments.count.is_some_and(|count| tally.sent >= count) || !rest(left, &stop) {
+        if arguments.count.is_some_and(|count| tally.sent >= count) || !stop.rest(left) {
             break;
         }
     }
@@ -102,18 +99,6 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         (sent, 0, Some(why)) => bail!("{named} answered none of {}: {why}", counted(sent, "call")),
         _ => Ok(()),
     }
-}
-
-/// Waits for `span`; whether somebody still reads, and nobody has asked for an end meanwhile.
-fn rest(span: Duration, stop: &Stop) -> bool {
-    let mut left = span;
-    let is_wanted = || has_reader() && !stop.is_requested();
-    while !left.is_zero() && is_wanted() {
-        let nap = left.min(NAP);
-        std::thread::sleep(nap);
-        left -= nap;
-    }
-    is_wanted()
 }
 
 /// How long one call and its answer take.

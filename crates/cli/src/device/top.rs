@@ -10,11 +10,8 @@ use crate::machine::list::serves;
 use crate::reach::client::{Client, Device};
 use crate::reach::whom::{Where, machines};
 use crate::terminal::clock::parse_span_or_seconds;
-use crate::terminal::output::{Output, has_reader, width_of};
-use crate::terminal::stop::Stop;
+use crate::terminal::output::{Output, width_of};
 
-/// The longest that Ctrl-C waits.
-const NAP: Duration = Duration::from_millis(200);
 /// The shortest time from one measurement to the next, so that looking costs the device little.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 /// The codes that clear a terminal and begin at its first line.
@@ -46,7 +43,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     let stop = client.stop()?;
     let device = arguments.place.connect(client)?;
     let mut before = Sample::take(client, &device)?;
-    while wait(every, &stop) {
+    while stop.rest(every) {
         let now = Sample::take(client, &device)?;
         let rows = rows(&before, &now);
         if output.is_json() {
@@ -63,18 +60,6 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         before = now;
     }
     Ok(())
-}
-
-/// Waits for `span`; whether somebody still reads, and nobody has asked for an end meanwhile.
-fn wait(span: Duration, stop: &Stop) -> bool {
-    let mut left = span;
-    let is_wanted = || has_reader() && !stop.is_requested();
-    while !left.is_zero() && is_wanted() {
-        let nap = left.min(NAP);
-        std::thread::sleep(nap);
-        left -= nap;
-    }
-    is_wanted()
 }
 
 /// A device at one moment.

@@ -5,11 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::terminal::output::has_reader;
+
+/// The longest that Ctrl-C waits for a loop that rests.
+const NAP: Duration = Duration::from_millis(200);
 /// The complaint if the system refuses.
 const FAILED: &str = "can't listen to signals";
 
@@ -53,6 +58,18 @@ impl Stop {
         let mut listeners = Listeners::new()?;
         listeners.listen(SIGINT, &requested)?;
         Ok(Self { requested, listeners: Arc::new(listeners) })
+    }
+
+    /// Waits for `span`; whether somebody still reads, and nobody has asked for an end meanwhile.
+    pub fn rest(&self, span: Duration) -> bool {
+        let mut left = span;
+        let is_wanted = || has_reader() && !self.is_requested();
+        while !left.is_zero() && is_wanted() {
+            let nap = left.min(NAP);
+            std::thread::sleep(nap);
+            left -= nap;
+        }
+        is_wanted()
     }
 
     /// Whether it was asked to end.
