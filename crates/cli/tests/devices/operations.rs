@@ -108,12 +108,7 @@ fn hub(user: &User, database: &str, pages: &str, proxy: &str) -> Process {
     let hub = Process::start(command);
     let health = ["hub", "health", pages];
     assert_eq!(user.ok(&health), "alive\n");
-    let ready = user.ok_once_there(&[&health[..], &["--ready"]].concat());
-    let lines: Vec<&str> = ready.lines().collect();
-    assert!(
-        matches!(lines[..], ["ready", listed] if listed.ends_with(" devices are listed")),
-        "{ready}"
-    );
+    assert_eq!(user.ok_once_there(&[&health[..], &["--ready"]].concat()), "ready\n");
     hub
 }
 

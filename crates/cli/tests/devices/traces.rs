@@ -138,7 +138,7 @@ fn trace_of_a_stranger_is_not_gone_on_with_and_a_hub_without_its_collector_serve
     let (_hub, pages) = self::hub(&away, "127.0.0.1:1", &[]);
     // Pages may answer before the directory listens.
     wait_until(|| match get(&pages, "/ready", "") {
-        answer if answer.contains("\nready\n") => Ok(()),
+        answer if answer.ends_with("ready\n") => Ok(()),
         answer => Err(answer),
     });
     let error = away.error(&[

@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
-use tenure_hub::Fullness;
 use tenure_wire::printable::counted;
 
 use crate::running::hearing::Overload;
@@ -23,7 +22,8 @@ async fn health() -> &'static str {
 }
 
 /// `GET /ready`: the directory's thread turns and isn't too slow, what it hears is kept, and the database answers and has room.
-/// Devices that are away are no fault of the hub: that many are is told, and it is ready. So is one that lists all that it may.
+/// Devices that are away are no fault of the hub: that many are is told, and it is ready. So is one that lists all that it may:
+/// how many that are is for those who sign in.
 async fn ready(State(hub): State<HubState>) -> Response {
     if let Some(silent_s) = hub.running().is_deaf(now(&hub)) {
         let text = match silent_s {
@@ -42,10 +42,7 @@ async fn ready(State(hub): State<HubState>) -> Response {
         Ok(false) => unready("the disk is full, or the database as large as --disk-max lets it be"),
         Ok(true) => {
             let jump = hub.running().jump(now(&hub)).map(|jump| jump.words());
-            let of_all =
-                |Fullness { used, most, .. }| format!("{used} of {most} devices are listed");
-            let listed = hub.running().listed().map(of_all);
-            let told = [jump, overload.map(|overdue| overdue.to_string()), listed];
+            let told = [jump, overload.map(|overdue| overdue.to_string())];
             let lines = ["ready".to_string()].into_iter().chain(told.into_iter().flatten());
             lines.map(|line| line + "\n").collect::<String>().into_response()
         }
