@@ -189,8 +189,8 @@ struct RunArguments {
     /// With --open, the most devices of one owner, and of one host.
     #[arg(long, value_name = "COUNT", requires = "open")]
     quota: Option<usize>,
-    /// The most devices that the hub lists: those beyond are refused, and those that are listed go on. Without it there are as
-    /// many as half of the memory of this computer, or of the hub's cgroup, has room for, from 1000 to 1000000.
+    /// The most devices that the hub lists, up to 1000000: those beyond are refused, and those that are listed go on. Without it
+    /// there are as many as half of the memory of this computer, or of the hub's cgroup, has room for, from 1000 to 100000.
     #[arg(
         long,
         value_name = "COUNT",

@@ -11,16 +11,21 @@
 //! | two initiations that were accepted | 240 |
 //! | its pace, when it is due, and the look at how it is reached | 300 |
 //!
-//! That is 4.4 KB, and 7.9 KB with sixteen machines.
+//! That is 4.4 KB, and 7.9 KB with sixteen machines. Memory isn't all that devices take: where its operator doesn't say how many, a
+//! hub lists no more than it was measured with, however much memory there is. A process of 32 bits has room for those, too.
 
 use std::fmt;
 use std::path::Path;
 
 use tenure_wire::printable::counted;
 
-/// The fewest devices that a hub lists where nobody says how many, and the most that it lists.
-pub(super) const LEAST: u64 = 1_000;
+/// The fewest devices that a hub lists where nobody says how many, and the most: with as many its start and its pages were
+/// measured (docs/benchmarks.md).
+const LEAST: u64 = 1_000;
+const MOST_UNSAID: u64 = 100_000;
+/// The most devices that its operator may say.
 pub(super) const MOST: u64 = 1_000_000;
+const _: () = assert!(LEAST <= MOST_UNSAID && MOST_UNSAID <= MOST);
 /// The bytes of memory that are set aside for a device.
 const DEVICE_BYTES: u64 = 8 * 1024;
 /// One part in so many of the memory is for devices: the rest is the system's, the database's and the pages'.
@@ -29,9 +34,10 @@ const PARTS: u64 = 2;
 /// Where the system shows the groups of processes whose memory is bounded, and those of this process.
 const GROUPS: &str = "/sys/fs/cgroup";
 const OWN_GROUPS: &str = "/proc/self/cgroup";
-/// The file of a group that says how much memory it may take, of version 2 and of version 1 (cgroups(7)).
-const LIMIT: &str = "memory.max";
-const LIMIT_OF_VERSION_1: &str = "memory.limit_in_bytes";
+/// The files of a group that say how much memory it may take, of version 2 and of version 1 (cgroups(7)): beyond `memory.high`
+/// its processes are slowed down.
+const LIMITS: &[&str] = &["memory.max", "memory.high"];
+const LIMITS_OF_VERSION_1: &[&str] = &["memory.limit_in_bytes"];
 
 /// The most devices of a hub, and why so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +54,8 @@ enum Why {
     Computer(u64),
     /// The hub may take so many of them.
     Group(u64),
+    /// There is memory for more, and nobody says that it lists them.
+    Usual,
 }
 
 impl DevicesMax {
@@ -65,9 +73,13 @@ impl DevicesMax {
     fn by_memory(computer_bytes: u64, limit_bytes: Option<u64>) -> Self {
         let limit_bytes = limit_bytes.filter(|bytes| *bytes < computer_bytes);
         let bytes = limit_bytes.unwrap_or(computer_bytes);
-        let count = (bytes / PARTS / DEVICE_BYTES).clamp(LEAST, MOST);
-        let why = if limit_bytes.is_some() { Why::Group(bytes) } else { Why::Computer(bytes) };
-        Self { count: count_of(count), why }
+        let count = (bytes / PARTS / DEVICE_BYTES).max(LEAST);
+        let why = match limit_bytes {
+            _ if count > MOST_UNSAID => Why::Usual,
+            Some(_) => Why::Group(bytes),
+            None => Why::Computer(bytes),
+        };
+        Self { count: count_of(count.min(MOST_UNSAID)), why }
     }
 
     /// How many of them are `listed`, in words.
@@ -92,6 +104,9 @@ impl fmt::Display for Why {
             Self::Group(bytes) => {
                 write!(f, "for the {} MiB of memory that its cgroup may take", mib(bytes))
             }
+            Self::Usual => {
+                f.write_str("the limit without --devices-max, however much memory there is")
+            }
         }
     }
 }
@@ -114,14 +129,15 @@ fn limit_bytes(groups: &Path, own: &str) -> Option<u64> {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, group) = (parts.next()?, parts.next()?);
         let is_memory = controllers.split(',').any(|controller| controller == "memory");
-        let (root, file) = match (controllers.is_empty(), is_memory) {
-            (true, _) => (groups.to_path_buf(), LIMIT),
-            (false, true) => (groups.join("memory"), LIMIT_OF_VERSION_1),
+        let (root, files) = match (controllers.is_empty(), is_memory) {
+            (true, _) => (groups.to_path_buf(), LIMITS),
+            (false, true) => (groups.join("memory"), LIMITS_OF_VERSION_1),
             (false, false) => return None,
         };
         let folder = root.join(group.trim_start_matches('/'));
         let folders = folder.ancestors().take_while(|folder| folder.starts_with(&root));
-        folders.filter_map(|folder| bytes_in(&folder.join(file))).min()
+        let paths = folders.flat_map(|folder| files.iter().map(move |file| folder.join(file)));
+        paths.filter_map(|path| bytes_in(&path)).min()
     };
     own.lines().filter_map(of_line).min()
 }
@@ -149,10 +165,11 @@ mod tests {
         assert_eq!(count(4_096 * MIB, Some(1_024 * MIB)), 65_536, "the lower one counts");
         assert_eq!(count(256 * MIB, Some(1_024 * MIB)), 16_384);
         assert_eq!([count(0, None), count(8 * MIB, None)], [1_000; 2]);
-        assert_eq!([count(1 << 40, None), count(u64::MAX, Some(1 << 40))], [1_000_000; 2]);
+        let plenty = [count(1 << 40, None), count(u64::MAX, Some(1 << 40)), count(16 << 30, None)];
+        assert_eq!(plenty, [100_000; 3], "memory isn't all that devices take");
         assert_eq!(DevicesMax::choose(Some(7)), DevicesMax { count: 7, why: Why::Said });
         let chosen = DevicesMax::choose(None).count as u64;
-        assert!((LEAST..=MOST).contains(&chosen), "{chosen}");
+        assert!((LEAST..=MOST_UNSAID).contains(&chosen), "{chosen}");
     }
 
     #[test]
@@ -171,6 +188,8 @@ mod tests {
         assert_eq!(limit_bytes(groups, own), Some(256 * MIB));
         write("system.slice/memory.max", "134217728\n");
         assert_eq!(limit_bytes(groups, own), Some(128 * MIB));
+        write("system.slice/tenure-hub.service/memory.high", "67108864\n");
+        assert_eq!(limit_bytes(groups, own), Some(64 * MIB), "beyond that it is slowed down");
         assert_eq!(limit_bytes(groups, "0::/user.slice\n"), None, "that is another one");
         // In a container the path may be one of the computer outside, which isn't there.
         write("memory.max", "1073741824\n");
@@ -202,5 +221,8 @@ mod tests {
         assert!(beyond.ends_with("which go on, and no new one is listed"), "{beyond}");
         let by_computer = DevicesMax::by_memory(32 * MIB, Some(64 * MIB)).words(0);
         assert!(by_computer.contains("32 MiB of memory that this computer has"), "{by_computer}");
+        let usual = DevicesMax::by_memory(16_384 * MIB, None).words(1);
+        let expected = "lists 1 of 100000 devices at most, the limit without --devices-max";
+        assert!(usual.starts_with(expected), "{usual}");
     }
 }
