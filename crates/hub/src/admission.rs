@@ -23,6 +23,11 @@ impl Pace {
         Self { per_minute, per_second_max, all, devices: BTreeMap::new() }
     }
 
+    /// Admits so many records of all devices in a second from now on.
+    pub(crate) fn widen(&mut self, per_second_max: u32) {
+        self.per_second_max = per_second_max;
+    }
+
     /// Whether one more record of `device` may be written now; it is counted if so.
     pub(crate) fn admit(&mut self, now: Instant, device: &Name) -> bool {
         let (capacity, minute) = (self.per_minute, Duration::from_secs(60));

@@ -65,18 +65,15 @@ impl Config {
     }
 
     /// Gives devices that are listed already the room that they have in a hub for so many, where it was told to list fewer:
-    /// otherwise they would end each other's sessions.
-    pub(crate) fn carry(&mut self, listed: usize) {
+    /// otherwise they would end each other's sessions. Returns whether it was.
+    pub(crate) fn carry(&mut self, listed: usize) -> bool {
         if listed <= self.devices_max {
-            return;
+            return false;
         }
         let Self { records_per_second_max, rpc, .. } = Self::for_devices(listed);
-        let own = &mut self.rpc;
-        own.sessions_max = own.sessions_max.max(rpc.sessions_max);
-        own.callers_max = own.callers_max.max(rpc.callers_max);
-        own.accepted_initiations_max =
-            own.accepted_initiations_max.max(rpc.accepted_initiations_max);
+        self.rpc.widen(&rpc);
         self.records_per_second_max = self.records_per_second_max.max(records_per_second_max);
+        true
     }
 }
 

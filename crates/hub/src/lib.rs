@@ -452,7 +452,16 @@ impl<S: Storage> Hub<S> {
                 self.listed.hear(&name, unix_s);
             }
         }
+        self.carry();
         Ok(())
+    }
+
+    /// Gives all that are listed their room: others on the same storage may list more than this hub was told to.
+    fn carry(&mut self) {
+        if self.config.carry(self.listed.table().count()) {
+            self.endpoint.widen(&self.config.rpc);
+            self.pace.widen(self.config.records_per_second_max);
+        }
     }
 
     /// Has a device in the table as it stands in the storage: as others left it there. Returns whether that is news.
@@ -804,10 +813,11 @@ impl<S: Storage> Hub<S> {
             self.undo.push((name, Some(entry)));
         }
         let listed = &self.listed;
-        if self.pace.len() > self.config.devices_max {
+        let most = self.config.devices_max.max(listed.table().count());
+        if self.pace.len() > most {
             self.pace.retain(|name| listed.device(name).is_some());
         }
-        if self.looks.len() > self.config.devices_max {
+        if self.looks.len() > most {
             self.looks.retain(|device| listed.of_device_machine(device).is_some());
         }
         Ok(())

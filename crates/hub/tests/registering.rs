@@ -1,5 +1,7 @@
 //! A hub among devices, some of which lie.
 
+#[path = "registering/limits.rs"]
+mod limits;
 #[path = "registering/renewals.rs"]
 mod renewals;
 
@@ -356,61 +358,6 @@ fn a_full_hub_refuses_newcomers_and_serves_those_it_knows() {
     assert_eq!(world.register_itself(&mut cellar).refusal, Some(Refusal::Full));
     attic.record.sequence = 2;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
-}
-
-/// Devices of before read neither the limit nor what else may stand behind the time.
-#[test]
-fn device_beyond_the_limit_is_told_how_many_the_hub_lists_and_a_full_disk_is_no_limit() {
-    let mut world = World::new(2);
-    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
-    for device in [&mut attic, &mut cellar] {
-        assert_eq!(world.register_itself(device).refusal, None, "there is a place");
-    }
-    let mut shed = world.device(1, 12, "shed");
-    let registered = world.register_itself(&mut shed);
-    assert_eq!((registered.refusal, registered.devices_max), (Some(Refusal::Full), Some(2)));
-    let told: Vec<Notice> = std::iter::from_fn(|| world.hub.notice()).collect();
-    let refused =
-        Notice::Refused { refusal: Refusal::Full, address: shed.address.clone(), ends_in_s: None };
-    assert!(told.contains(&refused), "{told:?}");
-    let [.., devices] = world.hub.fullness();
-    assert_eq!((devices.used, devices.most, devices.times_full), (2, 2, 1));
-    world.hub.storage().fails = true;
-    attic.record.sequence = 2;
-    let registered = world.register_itself(&mut attic);
-    assert_eq!((registered.refusal, registered.devices_max), (Some(Refusal::Full), None));
-}
-
-#[test]
-fn hub_that_is_told_to_list_fewer_than_it_lists_goes_on_with_those_and_takes_no_more() {
-    let rpc = tenure_rpc::Config {
-        handshakes_per_second: 1_000,
-        handshakes_per_second_max: 4_000,
-        ..tenure_rpc::Config::default()
-    };
-    let sessions_max = rpc.sessions_max;
-    let of = |devices_max| Config { devices_max, rpc: rpc.clone(), ..Config::default() };
-    let mut world = World::with(of(3));
-    let numbers = [(10, "attic"), (11, "cellar"), (12, "shed")];
-    for (number, name) in numbers {
-        let mut device = world.device(1, number, name);
-        assert_eq!(world.register_itself(&mut device).refusal, None);
-    }
-    world.restart(of(3));
-    assert_eq!(world.hub.fullness()[0].most, sessions_max);
-    world.restart(of(1));
-    let [sessions, .., devices] = world.hub.fullness();
-    assert!(sessions.most > sessions_max, "there are more than were to have sessions");
-    assert_eq!((devices.used, devices.most), (3, 1));
-    for (number, name) in numbers {
-        let mut device = world.device(1, number, name);
-        device.record.sequence = 2;
-        assert_eq!(world.register_itself(&mut device).refusal, None, "{name}");
-        let query = Query::Device(name.parse().unwrap());
-        assert_eq!(world.resolve(&mut device, &query).unwrap().record, device.signed());
-    }
-    let mut den = world.device(1, 13, "den");
-    assert_eq!(world.register_itself(&mut den).devices_max, Some(1));
 }
 
 #[test]

@@ -175,6 +175,14 @@ impl Config {
             ..large
         }
     }
+
+    /// Has at least as much room as `other` for whatever peers fill: for sessions, callers and accepted initiations.
+    pub fn widen(&mut self, other: &Self) {
+        self.sessions_max = self.sessions_max.max(other.sessions_max);
+        self.callers_max = self.callers_max.max(other.callers_max);
+        self.accepted_initiations_max =
+            self.accepted_initiations_max.max(other.accepted_initiations_max);
+    }
 }
 
 /// Whose a peer is, in the order in which they keep their places.

@@ -229,6 +229,11 @@ impl<A: PeerAddress> Endpoint<A> {
         self.station.favour(peer, is_favoured);
     }
 
+    /// Has at least as much room for peers from now on as `config` says: for sessions, callers and accepted initiations.
+    pub fn widen(&mut self, config: &Config) {
+        self.station.widen(config);
+    }
+
     /// How full the tables are that peers fill.
     pub fn fullness(&self) -> [Fullness; 4] {
         let Station { config, sessions, gate, outbox, .. } = &self.station;

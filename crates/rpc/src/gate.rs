@@ -150,6 +150,11 @@ impl Gate {
         Ok(gate)
     }
 
+    /// Remembers so many accepted initiations from now on.
+    pub(crate) fn widen(&mut self, accepted_max: usize) {
+        self.accepted_max = accepted_max;
+    }
+
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }

@@ -295,7 +295,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         watch(rules, arguments, &running)?;
     }
     answer_beside(hub.storage(), &location(arguments)?)?;
-    announce(&hub, &devices_max, (&link, pages.as_ref()), output);
+    announce(&hub, &devices_max, &link, pages.as_ref(), output);
     if is_new {
         announce_key(output);
     }
@@ -589,7 +589,8 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
 fn announce(
     hub: &Hub<Database>,
     devices_max: &DevicesMax,
-    (link, pages): (&UdpLink, Option<&Served>),
+    link: &UdpLink,
+    pages: Option<&Served>,
     output: &Output,
 ) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());

@@ -78,6 +78,12 @@ impl<A: PeerAddress> Station<A> {
         }
     }
 
+    /// Has at least as much room from now on as `config` says, for whatever peers fill.
+    pub(super) fn widen(&mut self, config: &Config) {
+        self.config.widen(config);
+        self.gate.widen(self.config.accepted_initiations_max);
+    }
+
     /// Sends a frame over a session, to where the peer was last heard.
     pub(super) fn send(&mut self, session: SessionIndex, frame: Frame<'_>) -> Delivery {
         let Some(pair) = self.sessions.get(session).map(|session| session.pair) else {

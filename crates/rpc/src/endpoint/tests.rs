@@ -158,7 +158,13 @@ fn favoured_peers_keep_their_sessions_while_strangers_open_ten_times_as_many() {
     }
     let hub = Config::for_callers(11_000);
     assert!(hub.sessions_max >= 22_000 && hub.callers_max >= 22_000);
-    assert!(Endpoint::<u32>::new(hub, now, &mut entropy).is_ok());
+    let large = Endpoint::<u32>::new(hub.clone(), now, &mut entropy).unwrap();
+    let room = |endpoint: &Endpoint<u32>| endpoint.fullness().map(|table| table.most);
+    let [.., datagrams] = room(&device);
+    device.widen(&hub);
+    device.widen(&Config::default());
+    let [sessions, callers, initiations, _] = room(&large);
+    assert_eq!(room(&device), [sessions, callers, initiations, datagrams]);
 }
 
 /// A message that a peer might send who has the keys and means no good.

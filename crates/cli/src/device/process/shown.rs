@@ -53,8 +53,8 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
 fn why(refusal: &Refusal, devices_max: Option<u32>) -> String {
     match devices_max {
         Some(most) => format!(
-            "it lists {most} devices at most, and takes no more; those that it lists go on. Its operator starts it with a \
-             larger --devices-max, or revokes devices that are gone"
+            "it lists {most} devices at most, and takes no more; those that it lists go on. There is a place once its operator \
+             starts it with a larger --devices-max, or an owner revokes a device that is gone"
         ),
         None => refusal.to_string(),
     }
