@@ -107,7 +107,8 @@ fn with_history() -> World {
     world.database.tick(now()).unwrap();
     world.commit();
     let fault = format!(
-        "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', {}, 'unreachable', NULL, NULL)",
+        "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text) \
+         VALUES ('attic', 1, 1, 'thermostat', {}, 'unreachable')",
         now()
     );
     world.write_by_hand(&fault);

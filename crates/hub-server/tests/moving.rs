@@ -39,8 +39,9 @@ fn lived_in() -> Place {
          ('w', 'm', 'p', '1.0.0', '', '', 'running', '', '[1]', 0, 1, 0, 0, 'pause', 0, 9)",
         "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults, held) \
          SELECT max(id), 0, 'attic', 'waiting', '', 0, 0, 'push it' FROM rollouts",
-        "INSERT INTO faults WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000) \
-         SELECT 'attic', 1, n, 'thermostat', n, 'unreachable', NULL, NULL FROM n",
+        "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text) \
+         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000) \
+         SELECT 'attic', 1, n, 'thermostat', n, 'unreachable' FROM n",
     ] {
         world.write_by_hand(filler);
     }

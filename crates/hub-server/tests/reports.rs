@@ -8,6 +8,7 @@ use tenure_wire::control::RoomStatus;
 use tenure_wire::hub::{Answer, HubRefusal, function};
 use tenure_wire::report::{DeviceReport, FaultReport, MachineReport, Report, Reported};
 use tenure_wire::{Digest, PublicKey};
+use world::place::Place;
 use world::{HUB, World, device, now, owner};
 
 fn report(number: u64) -> Report {
@@ -152,15 +153,45 @@ fn faults_that_are_alike_are_one_issue_by_package_and_version() {
 #[test]
 fn issues_are_made_of_the_newest_20_000_faults_alone() {
     let mut world = World::with_fleet();
-    let faults = format!(
-        "INSERT INTO faults WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20100) \
-         SELECT 'attic', 1, n, 'thermostat', {} - n, CASE WHEN n <= 20000 THEN 'new' ELSE 'old' END, NULL, NULL FROM n",
-        now()
-    );
-    world.write_by_hand(&faults);
+    // Another owner's are newer, and push none of these out.
+    for (device, last) in [("attic", now() - 30_000), ("shed", now())] {
+        let faults = format!(
+            "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text, owner) \
+             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20100) \
+             SELECT '{device}', 1, n, 'thermostat', {last} - n, CASE WHEN n <= 20000 THEN 'new' ELSE 'old' END, \
+             (SELECT owner FROM devices WHERE name = '{device}') FROM n"
+        );
+        world.write_by_hand(&faults);
+    }
     let issues = items(&mut world, "/v1/fault-issues");
     assert_eq!(issues.len(), 1, "{issues:?}");
     assert_eq!((&issues[0]["text"], &issues[0]["faults"]), (&"new".into(), &20_000.into()));
+}
+
+#[test]
+fn fault_that_the_version_before_issues_took_is_one_of_its_owner() {
+    let place = Place::in_a_folder();
+    let old = rusqlite::Connection::open(place.address()).unwrap();
+    let migrations = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    for step in 1..=15 {
+        let step = std::fs::read_to_string(migrations.join(format!("{step}.sql"))).unwrap();
+        old.execute_batch(&step).unwrap();
+    }
+    old.execute_batch("PRAGMA application_id = 0x546E4862; PRAGMA user_version = 15").unwrap();
+    let listed = "INSERT INTO devices (name, owner, device_key, machine_key, seen_at, machines, first_unix_s, \
+         heard_unix_s, expires_unix_s, kept) VALUES ('attic', ?1, ?2, '', '', 0, 7, 7, 7, x'00')";
+    let keys = [owner(1).verifying_key(), device(10).device_signing_key().verifying_key()];
+    old.execute(listed, keys.map(|key| key.to_string())).unwrap();
+    let fault = "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', unixepoch() - 60, 'unreachable')";
+    old.execute(fault, []).unwrap();
+    drop(old);
+    let mut world = World::at(place).and_fleet();
+    let issues = items(&mut world, "/v1/fault-issues");
+    let [issue] = &issues[..] else { panic!("one issue: {issues:?}") };
+    assert_eq!((&issue["package"], &issue["device"]), (&"thermostat".into(), &"attic".into()));
+    assert!(issue["version"].is_null() && issue["running"].is_null(), "{issue}");
+    let token = world.token(&owner(2));
+    assert_eq!(world.get("/v1/fault-issues", &[&token]).json()["items"], Value::Array(vec![]));
 }
 
 #[test]

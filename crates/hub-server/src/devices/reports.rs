@@ -150,10 +150,11 @@ fn take_fault(
     fault: &FaultReport,
 ) -> Result<(), sql::Error> {
     // Its package is the one that the device told last, in this report or before.
-    let insert = "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text, package, version) \
+    let insert = "INSERT INTO faults (device, boot, number, machine, happened_unix_s, text, package, version, owner) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, \
          (SELECT package FROM machine_reports WHERE device = ?1 AND machine = ?4), \
-         (SELECT version FROM machine_reports WHERE device = ?1 AND machine = ?4)) ON CONFLICT DO NOTHING";
+         (SELECT version FROM machine_reports WHERE device = ?1 AND machine = ?4), \
+         (SELECT owner FROM devices WHERE name = ?1)) ON CONFLICT DO NOTHING";
     // A device's clock may be wrong, and a fault that never ages would stay for ever.
     let happened = fault.unix_s.map_or(reporter.now, |unix_s| seconds(unix_s).min(reporter.now));
     let is_new = connection.statement(insert).execute(params![

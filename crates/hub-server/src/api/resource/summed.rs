@@ -1,7 +1,7 @@
 //! The lists that sum a fleet up, for whoever has a moment for it: a few rows, however many devices there are.
 //!
-//! Each is one pass over an owner's devices with a look into an index for each; issues are made of the newest 20,000
-//! faults.
+//! Each is one pass over an owner's devices with a look into an index for each; issues are made of the owner's newest
+//! 20,000 faults, which an index finds however many others have.
 
 use super::{Kind, Resource, column, column_of_each};
 use crate::devices::reports::FAULTS_S;
@@ -52,7 +52,7 @@ pub(super) const FAULT_ISSUES: Resource = Resource {
          f.version AS version, \
          CASE WHEN f.package IS NOT NULL OR f.machine <> f.device THEN f.machine END AS machine \
          FROM faults f CROSS JOIN devices d ON d.name = f.device \
-         WHERE f.happened_unix_s > unixepoch() - ?2 AND d.owner = ?1 AND length(d.kept) > 0 \
+         WHERE f.owner = ?1 AND f.happened_unix_s > unixepoch() - ?2 AND d.owner = ?1 AND length(d.kept) > 0 \
          ORDER BY f.happened_unix_s DESC LIMIT 20000) f \
          GROUP BY f.package, CASE WHEN f.package IS NULL THEN f.machine END, f.text) i \
          LEFT JOIN (SELECT package_digest AS digest, min(package) AS name FROM manifests \
@@ -172,3 +172,22 @@ pub(super) const OPEN_ALARMS: Resource = Resource {
     within_s: None,
     order: "CASE o.state WHEN 'raised' THEN 0 ELSE 1 END, o.alarms DESC, o.rule, o.condition",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Database;
+
+    #[test]
+    fn faults_of_issues_are_found_by_their_owner_and_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(folder.path().join("hub.sqlite")).unwrap();
+        let tables = FAULT_ISSUES.from.of(database.connection.dialect());
+        let query = format!("EXPLAIN QUERY PLAN SELECT i.faults FROM {tables}");
+        let mut plan = database.connection.sqlite().prepare(&query).unwrap();
+        let steps = plan.query_map(rusqlite::params!["owner", 1], |row| row.get(3)).unwrap();
+        let steps: Vec<String> = steps.collect::<Result<_, _>>().unwrap();
+        let by_index = "f USING INDEX faults_of_owner (owner=? AND happened_unix_s>?)";
+        assert!(steps.iter().any(|step| step.contains(by_index)), "{steps:#?}");
+    }
+}
