@@ -99,7 +99,11 @@ pub(super) const TABLES: [Table; 28] = [
         4,
         "device, span_s, from_unix_s, machine, calls, fuel, faults, memory_bytes_peak, queue_peak",
     ),
-    table("faults", 3, "device, boot, number, machine, happened_unix_s, text, package, version, owner"),
+    table(
+        "faults",
+        3,
+        "device, boot, number, machine, happened_unix_s, text, package, version, owner",
+    ),
     table("answers", 2, "who, value, request, status, content_type, location, body, made_unix_s"),
     table(
         "rule_alarms",
