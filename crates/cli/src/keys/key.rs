@@ -1,5 +1,6 @@
 //! `tenure key`: shows keys, and makes those that a user can't do without outlive this computer.
 
+mod age;
 mod backup;
 mod pair;
 mod passphrase;

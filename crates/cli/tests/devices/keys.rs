@@ -136,7 +136,7 @@ fn backup_that_is_wrong_is_refused_with_its_reason_and_nothing_is_written() {
     for (file, passphrase, more, why) in [
         (file, &*other, &[][..], "keys.age: the passphrase is not the one of this backup"),
         (cut, &passphrase, &[], "cut.age: it is cut short or changed"),
-        (&passphrase, &passphrase, &[], "or no backup"),
+        (&passphrase, &passphrase, &[], "it is no backup"),
         (file, exposed, &[], "others may read"),
         (strangers, &passphrase, &["--check", &device.address], "another owner"),
         (file, &passphrase, &["--key", strangers_key], "the backup is of the owner's key"),
