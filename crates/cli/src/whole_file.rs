@@ -38,7 +38,8 @@ pub(crate) fn write_new_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Res
     let draft = drafted(path, bytes.as_ref(), MODE & 0o600)?;
     draft.as_file().sync_all()?;
     draft.persist_noclobber(path).map_err(|error| error.error)?;
-    Ok(())
+    // The name, too, waits for the disk.
+    fs::File::open(folder_of(path))?.sync_all()
 }
 
 fn draft(

@@ -67,7 +67,11 @@ fn keys_in_a_file_are_recovered_elsewhere_and_hold_the_device() {
     assert!(has_keys_of(&laptop, &user));
     assert!(laptop.json(&["key", "--own"])["backed_up_unix_s"].is_u64());
     laptop.ok(&["list", "--device", &device.address]);
-    assert_eq!(laptop.json(&recover)["recovered"], false, "they are there already");
+    // The same again, with the passphrase from a pipe.
+    let piped = ["key", "recover", "--json", "--from", named[0], "--passphrase-file", "-"];
+    let output = fed(&laptop, &piped, &format!("{PASSPHRASE}\n"));
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(done["recovered"], false, "they are there already");
 
     // Keys of before count no longer, and neither does their backup.
     user.ok(&["owner", "change", "--yes"]);
@@ -120,6 +124,7 @@ fn backup_that_is_wrong_is_refused_with_its_reason_and_nothing_is_written() {
     stranger.ok(&["key", "--own"]);
     let passphrase = secret(&user, "passphrase", PASSPHRASE);
     let other = secret(&user, "other", "another passphrase\n");
+    let empty = secret(&user, "empty", "\n");
     let exposed = user.path("exposed");
     std::fs::write(&exposed, PASSPHRASE).unwrap();
     std::fs::set_permissions(&exposed, Permissions::from_mode(0o644)).unwrap();
@@ -137,6 +142,7 @@ fn backup_that_is_wrong_is_refused_with_its_reason_and_nothing_is_written() {
         (file, &*other, &[][..], "keys.age: the passphrase is not the one of this backup"),
         (cut, &passphrase, &[], "cut.age: it is cut short or changed"),
         (&passphrase, &passphrase, &[], "it is no backup"),
+        (file, &empty, &[], "empty is empty"),
         (file, exposed, &[], "others may read"),
         (strangers, &passphrase, &["--check", &device.address], "another owner"),
         (file, &passphrase, &["--key", strangers_key], "the backup is of the owner's key"),

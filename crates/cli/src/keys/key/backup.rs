@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     /// Print each of both keys as 24 words of BIP 39 instead, to be written down.
     #[arg(long)]
     words: bool,
-    /// The file that holds the passphrase, and that nobody else may read.
+    /// The file that holds the passphrase, and that nobody else may read; - is standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     passphrase_file: Option<PathBuf>,
     #[command(flatten)]

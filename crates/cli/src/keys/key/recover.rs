@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// `tenure key backup --words` printed it.
     #[arg(long)]
     words: bool,
-    /// The file that holds the passphrase, and that nobody else may read.
+    /// The file that holds the passphrase, and that nobody else may read; - is standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     passphrase_file: Option<PathBuf>,
     /// The owner's signing key that it must be.
