@@ -30,14 +30,29 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
-    setup::ensure(&[Need::Wasm, Need::Clang, Need::OpenSsl, Need::Broker])?;
+    set_up()?;
     title("Building the command `tenure`; the first time takes minutes");
     explain(
         "Without native speed, whose compiler takes longest to build and which nothing here asks for.",
     );
     let features = ["--no-default-features"];
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]).args(features))?;
-    let mut cast = Cast::new(&tenure::path(root, Profile::Debug)?)?;
+    let cast = show(&tenure::path(root, Profile::Debug)?, root)?;
+    closing(&cast);
+    if arguments.keep {
+        cast.wait_for_ctrl_c()?;
+    }
+    Ok(())
+}
+
+/// Installs what the demo takes beside the command.
+pub(crate) fn set_up() -> Result<()> {
+    setup::ensure(&[Need::Wasm, Need::Clang, Need::OpenSsl, Need::Broker])
+}
+
+/// Shows the main job by a command `tenure`, and returns those who play it.
+pub(crate) fn show(tenure: &Path, root: &Path) -> Result<Cast> {
+    let mut cast = Cast::new(tenure)?;
     title("Building the example machines");
     let examples = [
         "thermostat",
@@ -61,11 +76,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     outside::play(&mut cast, &root.join("examples"))?;
     title("The hub's pages show the fleet; the owner's key signs in");
     cast.show_pages(&["attic", "cellar", "garden"])?;
-    closing(&cast);
-    if arguments.keep {
-        cast.wait_for_ctrl_c()?;
-    }
-    Ok(())
+    Ok(cast)
 }
 
 /// The scenes, one after another. Each checks what it shows.

@@ -93,13 +93,15 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     namespaces::check_allowed()?;
-    if arguments.peer.is_some() {
+    let tenure = if arguments.peer.is_some() {
         setup::ensure(&[Need::Routers])?;
+        // No node is a device.
+        PathBuf::new()
     } else {
         setup::ensure(&[Need::Wasm, Need::Clang])?;
-        tenure::built(root, arguments.profile())?;
-    }
-    let report = Mesh::set_up(arguments, root)?.measure(arguments)?;
+        tenure::built(root, arguments.profile())?
+    };
+    let report = Mesh::set_up(arguments, &tenure, root)?.measure(arguments)?;
     if arguments.json {
         println!("{}", report.to_json(arguments));
     } else {
@@ -133,7 +135,7 @@ struct Device {
 
 impl Mesh {
     /// Starts all nodes in silence: the medium carries nothing yet.
-    fn set_up(arguments: &Arguments, root: &Path) -> Result<Self> {
+    fn set_up(arguments: &Arguments, tenure: &Path, root: &Path) -> Result<Self> {
         let count = usize::from(arguments.nodes);
         eprintln!("setting up {count} nodes");
         let namespaces: Vec<_> = (0..count).map(Namespace::new).collect::<Result<_>>()?;
@@ -147,17 +149,14 @@ impl Mesh {
         let neighbours = (0..count).map(|node| arguments.topology.neighbours(node, count));
         let medium = Medium::start(ports, neighbours.collect(), weather)?;
         let mut mesh = Self {
-            tenure: PathBuf::new(),
+            tenure: tenure.to_owned(),
             nodes: Nodes::Devices(Vec::new()),
             medium,
             namespaces,
             folder: tempfile::tempdir().context("cannot make a folder for the nodes")?,
         };
         mesh.nodes = match arguments.peer {
-            None => {
-                mesh.tenure = tenure::path(root, arguments.profile())?;
-                Nodes::Devices(mesh.start_devices(root)?)
-            }
+            None => Nodes::Devices(mesh.start_devices(root)?),
             Some(peer) => {
                 let namespaces = mesh.namespaces.iter().enumerate();
                 let daemons =
@@ -408,8 +407,8 @@ impl std::fmt::Display for Measured {
     }
 }
 
-/// Runs six devices in a line, as a test: all must reach all, and every call be answered.
-pub(crate) fn test(root: &Path) -> Result<Verdict> {
+/// Runs six devices of the command `tenure` in a line, as a test: all must reach all, and every call be answered.
+pub(crate) fn test(tenure: &Path, root: &Path) -> Result<Verdict> {
     if let Err(reason) = namespaces::check_allowed() {
         return Ok(Verdict::Skipped(format!("{reason:#}")));
     }
@@ -426,7 +425,7 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
         debug: true,
         json: false,
     };
-    let measured = Mesh::set_up(&arguments, root)?.measure(&arguments)?;
+    let measured = Mesh::set_up(&arguments, tenure, root)?.measure(&arguments)?;
     print!("{measured}");
     if measured.answered < measured.asked {
         bail!("{} of {} calls failed", measured.asked - measured.answered, measured.asked);

@@ -1,5 +1,6 @@
 //! `test`: sets up what is missing, builds everything and runs every test.
 
+mod ahead;
 mod beside;
 mod changed;
 pub(crate) mod dearest;
@@ -18,7 +19,9 @@ use crate::failure::{Failure, Recipe};
 use crate::report::{DEAREST, Report, Tally, Tests, Verdict};
 use crate::setup::{self, Need};
 use crate::suites::oci;
+use crate::tenure::{self, Profile};
 use crate::{check, demo, files, mesh, mutants, paint, planted, process, toolchain};
+use ahead::Ahead;
 use beside::Beside;
 use transcript::Transcript;
 
@@ -59,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let is_whole =
         !arguments.quick && arguments.changed.is_none() && arguments.until_failure.is_none();
     let needs: &[Need] = if is_whole { &setup::TESTS } else { &setup::QUICK_TESTS };
+    let ahead = if is_whole && only.is_none() { Some(Ahead::start(root)?) } else { None };
     setup::ensure(needs)?;
     setup::ensure_languages()?;
     if let Err(error) = setup::fetch_packages(root) {
@@ -75,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         changed_steps(&mut report, base.as_deref(), root)?;
     } else {
         let beside = if is_whole { Some(Beside::start(only)?) } else { None };
-        host_steps(&mut report, root);
+        host_steps(&mut report, ahead, root);
         if let Some(beside) = beside {
             beside.finish(&mut report)?;
         }
@@ -126,15 +130,28 @@ fn passes_alone(recipe: &Recipe, failure: &Failure) -> Result<bool> {
     Ok(status.success() && tally.passed > 0)
 }
 
-/// The steps on this machine.
-fn host_steps(report: &mut Report, root: &Path) {
-    // None if the step is left out; each test builds what it takes then.
-    let firmware = OnceLock::new();
-    report.step("build", || build(&firmware, root));
+/// What the step *build* leaves for the steps behind it.
+struct Built {
+    /// The list of [`firmware`].
+    firmware: PathBuf,
+    /// The command `tenure` as its own tests take it, beyond the reach of later builds.
+    tenure: PathBuf,
+}
+
+/// The steps on this machine, of which the build may have begun.
+fn host_steps(report: &mut Report, ahead: Option<Ahead>, root: &Path) {
+    // None if the step is left out; who needs something of it builds that then.
+    let built = OnceLock::new();
+    report.step("build", || build(ahead, &built, root));
+    let built = built.get();
     let workspace_tests = |root| {
         let mut command = workspace_tests(root);
-        command.envs(firmware.get().map(|list| (firmware::LIST, list)));
+        command.envs(built.map(|built| (firmware::LIST, &built.firmware)));
         command
+    };
+    let tenure = || match built {
+        Some(built) => Ok(built.tenure.clone()),
+        None => tenure::built(root, Profile::Debug),
     };
     report.step("tests", || tests(&mut workspace_tests(root)));
     report.step("a sample of devices and hubs on IPv6", || {
@@ -147,7 +164,8 @@ fn host_steps(report: &mut Report, root: &Path) {
         tests_with(&mut command, &IPV6_SAMPLE).map(Verdict::Tests)
     });
     report.step("the demo", || {
-        demo::run(&demo::Arguments::default(), root).map(|()| Verdict::Passed)
+        demo::set_up()?;
+        demo::show(&tenure()?, root).map(|_| Verdict::Passed)
     });
     report.step("planted mistakes are found", || {
         let mut command = process::cargo(root);
@@ -166,24 +184,24 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("mutants of the sample are found", || {
         mutants::sample(root).map(|()| Verdict::Passed)
     });
-    report.step("the OCI conformance suite", || oci::run_if_there(root));
+    report.step("the OCI conformance suite", || oci::run_if_there(&tenure()?));
     report.step("tests of the SDK", || sdk_tests(root));
-    report.step("a mesh of six devices on raw frames", || mesh::test(root));
+    report.step("a mesh of six devices on raw frames", || mesh::test(&tenure()?, root));
 }
 
 /// Compiles the tests, the firmware that they start, and the machines that those with devices share.
-fn build(firmware: &OnceLock<PathBuf>, root: &Path) -> Result<Verdict> {
+fn build(ahead: Option<Ahead>, built: &OnceLock<Built>, root: &Path) -> Result<Verdict> {
     let start = Instant::now();
     // Side by side, as linking a firmware keeps one processor busy.
     let (programs, list) = std::thread::scope(|scope| {
         let list = scope.spawn(|| firmware::build(root));
-        // With the features that the tests use, so that nothing is compiled twice.
-        let mut command = process::cargo(root);
-        let programs = process::run(command.args(["test", "--workspace", "--no-run"]));
+        let ahead = ahead.map_or(Ok(()), Ahead::finish);
+        let programs = ahead.and_then(|()| process::run(&mut ahead::command(root)));
         (programs, list.join().expect("the thread returns"))
     });
     programs?;
-    let _ = firmware.set(list?);
+    let tenure = tenure::kept(root)?;
+    let _ = built.set(Built { firmware: list?, tenure });
     let mut machines = workspace_tests(root);
     machines.args(["--test", "devices", "--", "--exact", MACHINES]);
     process::run(&mut machines).context("the machines of the tests with devices")?;

@@ -32,7 +32,11 @@ pub(super) fn format(root: &Path, fix: bool) -> Result<Verdict> {
 ///
 /// Those with `peers` take minutes to compile, and are left out unless they are asked for.
 pub(super) fn clippy(root: &Path, fix: bool, with_peers: bool) -> Result<Verdict> {
-    let mut commands = vec![clippy_in(root, root, &["--workspace", "--all-targets"])];
+    let mut commands = vec![
+        clippy_in(root, root, &["--workspace", "--all-targets"]),
+        // As the demo builds it: no other package lends it a feature.
+        clippy_in(root, root, &["--package", "tenure-cli", "--no-default-features"]),
+    ];
     let guest_arguments: &[&str] = match toolchain::for_target(WASM_TARGET) {
         Some(Toolchain::Active) => &["--workspace", "--target", WASM_TARGET],
         _ => &["--workspace", "--lib"],

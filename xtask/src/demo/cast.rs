@@ -19,7 +19,7 @@ use super::{page, prompt};
 use crate::{paint, process, tenure};
 
 /// All processes of the demo, and the folder that they live in.
-pub(super) struct Cast {
+pub(crate) struct Cast {
     tenure: PathBuf,
     // Dropped in this order: processes end before their folder goes.
     hub: Option<Player>,

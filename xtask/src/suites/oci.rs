@@ -29,17 +29,18 @@ struct Token {
 
 pub(super) fn run(root: &Path, verbose: bool) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    RECORD.judge(&outcomes(root, &fetched(folder.path())?)?, verbose)
+    let tenure = tenure::built(root, Profile::Debug)?;
+    RECORD.judge(&outcomes(&tenure, &fetched(folder.path())?)?, verbose)
 }
 
-/// Runs the suite where it can be had, and says why it can't elsewhere.
-pub(crate) fn run_if_there(root: &Path) -> Result<Verdict> {
+/// Runs the suite against a command `tenure` where it can be had, and says why it can't elsewhere.
+pub(crate) fn run_if_there(tenure: &Path) -> Result<Verdict> {
     let folder = tempfile::tempdir()?;
     let suite = match fetched(folder.path()) {
         Ok(suite) => suite,
         Err(error) => return Ok(Verdict::Skipped(format!("{error:#}"))),
     };
-    RECORD.judge(&outcomes(root, &suite)?, false).map(|()| Verdict::Passed)
+    RECORD.judge(&outcomes(tenure, &suite)?, false).map(|()| Verdict::Passed)
 }
 
 /// The suite's program, in `folder`.
@@ -56,11 +57,10 @@ fn fetched(folder: &Path) -> Result<PathBuf> {
 }
 
 /// All tests with their outcomes, against a hub of their own.
-fn outcomes(root: &Path, suite: &Path) -> Result<BTreeMap<String, Outcome>> {
-    let program = tenure::built(root, Profile::Debug)?;
+fn outcomes(tenure: &Path, suite: &Path) -> Result<BTreeMap<String, Outcome>> {
     let folder = tempfile::tempdir()?;
     let command = |words: &[&str]| {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(tenure);
         tenure::alone_in(command.args(words), folder.path());
         command
     };
