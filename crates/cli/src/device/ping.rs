@@ -79,12 +79,13 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
                 output.line(&call.answered(&route.address, trip), &call.answer(&route, trip));
             }
             Err(reason) => {
+                let waited = (reason == NoResult::Deadline).then_some(arguments.timeout);
                 obstacle = obstacle_to(client, &place, &mut route, reason);
                 if stop.is_requested() {
                     obstacle = None;
                 }
                 let obstacle = obstacle.as_deref();
-                output.line(&call.lost(arguments.timeout, obstacle), &call.loss(obstacle));
+                output.line(&call.lost(waited, obstacle), &call.loss(obstacle));
             }
         }
         let left = arguments.interval.max(INTERVAL_MIN).saturating_sub(begun.elapsed());
@@ -172,9 +173,11 @@ impl Call<'_> {
         })
     }
 
-    fn lost(&self, timeout: Duration, obstacle: Option<&str>) -> String {
+    /// The line of a call without an answer, after all of the time that it had or by another end.
+    fn lost(&self, waited: Option<Duration>, obstacle: Option<&str>) -> String {
+        let waited = waited.map_or_else(String::new, |waited| format!(" in {}", span(waited)));
         let obstacle = obstacle.map_or_else(String::new, |obstacle| format!(": {obstacle}"));
-        format!("{}: {} gave no answer in {}{obstacle}", self.number, self.device, span(timeout))
+        format!("{}: {} gave no answer{waited}{obstacle}", self.number, self.device)
     }
 
     fn loss(&self, obstacle: Option<&str>) -> Value {
@@ -231,13 +234,20 @@ impl Tally {
         100.0 * (self.sent - self.answered) as f64 / self.sent.max(1) as f64
     }
 
+    /// The share that is lost as people read it: none and all are told from nearly none and nearly all.
+    fn lost_share(&self) -> String {
+        match self.lost_percent() {
+            some if some > 0.0 && some < 1.0 => "under 1 %".to_owned(),
+            most if most > 99.0 && most < 100.0 => "over 99 %".to_owned(),
+            share => format!("{share:.0} %"),
+        }
+    }
+
     fn text(&self, device: &str) -> String {
         let Self { sent, answered, slow, .. } = self;
-        let mut text = format!(
-            "{device}: {} sent, {answered} answered, {:.0} % lost",
-            counted(*sent, "call"),
-            self.lost_percent()
-        );
+        let lost = self.lost_share();
+        let mut text =
+            format!("{device}: {} sent, {answered} answered, {lost} lost", counted(*sent, "call"));
         if let Some(Spread { min, median, max }) = self.spread() {
             text += &format!(
                 "; round trip {:.1} ms at least, {:.1} ms in the median, {:.1} ms at most",
@@ -248,7 +258,7 @@ impl Tally {
         }
         if *slow > 0 {
             text += &format!(
-                "; {} took {} or longer, which is slow: the device is busy, or the way there loses datagrams",
+                "; {} took {} or longer: the device is busy or sleeps, or the way there is long or loses datagrams",
                 counted(*slow, "answer"),
                 span(SLOW)
             );
@@ -291,10 +301,26 @@ mod tests {
         assert_eq!(
             tally.text("attic"),
             "attic: 5 calls sent, 4 answered, 20 % lost; round trip 1.0 ms at least, 3.0 ms in the median, 600.0 ms at \
-             most; 1 answer took 500ms or longer, which is slow: the device is busy, or the way there loses datagrams"
+             most; 1 answer took 500ms or longer: the device is busy or sleeps, or the way there is long or loses \
+             datagrams"
         );
         tally.note(Some(Duration::from_millis(3)));
         assert_eq!(tally.spread().unwrap().median, Duration::from_millis(3), "of an odd number");
+    }
+
+    #[test]
+    fn share_that_is_lost_is_none_or_all_only_if_it_is_so() {
+        for (sent, answered, share) in [
+            (0, 0, "0 %"),
+            (1_000, 1_000, "0 %"),
+            (1_000, 999, "under 1 %"),
+            (3, 2, "33 %"),
+            (1_000, 1, "over 99 %"),
+            (7, 0, "100 %"),
+        ] {
+            let tally = Tally { sent, answered, ..Tally::default() };
+            assert_eq!(tally.lost_share(), share, "{answered} of {sent}");
+        }
     }
 
     #[test]
@@ -326,8 +352,9 @@ mod tests {
             answered(Address::Mesh([1; 6]), 3_000),
             "7: attic answered after 3.0 ms, by way of barn"
         );
-        let second = Duration::from_secs(1);
+        let second = Some(Duration::from_secs(1));
         assert_eq!(call.lost(second, None), "7: attic gave no answer in 1s");
         assert_eq!(call.lost(second, Some("gone")), "7: attic gave no answer in 1s: gone");
+        assert_eq!(call.lost(None, Some("busy")), "7: attic gave no answer: busy");
     }
 }
