@@ -120,8 +120,6 @@ impl Drop for Listeners {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use signal_hook::consts::SIGUSR1;
     use tenure_board_linux::{Woken, wait_any};
     use tenure_testbed::patience;
