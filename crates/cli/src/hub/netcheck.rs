@@ -10,11 +10,16 @@ use tenure_wire::Address;
 use tenure_wire::directory::{Seen, function as directory};
 use tenure_wire::printable::counted;
 
-use crate::reach::client::{Client, Route};
+use self::here::{interfaces, ipv6, is_on_link, is_routed, proxies};
+use crate::reach::client::{Client, Route, nothing_listens};
 use crate::reach::network::{HUB_PORT, UNREADABLE, addresses_of, is_name, split_key};
 use crate::reach::whom::Where;
-use crate::terminal::clock::rough;
+use crate::terminal::clock::{now_in_milliseconds, rough};
 use crate::terminal::output::{Output, tell};
+
+mod here;
+#[cfg(test)]
+mod tests;
 
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,8 +29,6 @@ const SLOW: Duration = Duration::from_millis(500);
 const CLOCKS_AGREE_S: u64 = 2;
 /// How far they may differ before records of devices, which last a minute, are over for one of both.
 const CLOCKS_DIFFER_S: u64 = 20;
-/// The variables by which programs are told of a proxy; those in small letters count, too.
-const PROXIES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 
 /// Check the way from this computer to the hub: addresses, names, UDP, routers, clocks.
 ///
@@ -48,11 +51,13 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     let mut report = Report { output, wrong: 0 };
     let own = interfaces();
     report.say_all(&own.findings);
-    report.say(&ipv6(&own.addresses));
+    if !own.addresses.is_empty() {
+        report.say(&ipv6(&own.addresses));
+    }
     report.say_all(&proxies(|name| std::env::var(name).ok()));
     let place = Where { device: None, hub: arguments.hub.clone(), via: None };
     match place.hub_text(client) {
-        Some(text) => to_hub(&mut report, client, (&place, text.as_str()), &own.addresses)?,
+        Some(text) => to_hub(&mut report, client, &place, &text, &own.addresses)?,
         None => report.say(&Finding::wrong(
             "hub",
             "none is named",
@@ -69,7 +74,8 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
 fn to_hub(
     report: &mut Report<'_>,
     client: &mut Client,
-    (place, text): (&Where, &str),
+    place: &Where,
+    text: &str,
     own: &[IpAddr],
 ) -> anyhow::Result<()> {
     let (named, addresses) = names(text);
@@ -77,26 +83,11 @@ fn to_hub(
     if addresses.is_empty() {
         return Ok(());
     }
-    let trips = probe(client, &addresses)?;
-    report.say_all(&udp(&addresses, &trips, own));
-    if trips.iter().all(Option::is_none) {
-        return Ok(());
-    }
-    let told = place.hub_route(client).and_then(|route| ask(client, &route));
-    match told {
-        Ok(Some((seen, unix_s))) => {
-            report.say(&seen_from(&seen.from, own));
-            report.say(&clock(seen.unix_s, unix_s));
-        }
-        Ok(None) => report.say(&Finding::new(
-            "hub",
-            "is of an earlier version, which tells neither its time nor the address that it sees",
-        )),
-        Err(error) => report.say(&Finding::wrong(
-            "hub",
-            tell(&error),
-            "name the hub that you mean, with its key, as HOST:PORT#KEY",
-        )),
+    let echoes = probe(client, &addresses)?;
+    report.say_all(&udp(&addresses, &echoes, own));
+    if echoes.iter().any(|echo| echo.trip().is_some()) {
+        let told = place.hub_route(client).and_then(|route| ask(client, &route));
+        report.say_all(&heard(told, own));
     }
     Ok(())
 }
@@ -161,108 +152,6 @@ impl Report<'_> {
     }
 }
 
-/// The addresses of this computer.
-struct Own {
-    findings: Vec<Finding>,
-    addresses: Vec<IpAddr>,
-}
-
-/// The addresses of each interface.
-fn interfaces() -> Own {
-    let mut found = match if_addrs::get_if_addrs() {
-        Ok(found) => found,
-        Err(error) => {
-            let said = format!("the system doesn't tell this computer's addresses: {error}");
-            let todo = "see what forbids it, as a container's rules may";
-            return Own {
-                findings: vec![Finding::wrong("interface", said, todo)],
-                addresses: vec![],
-            };
-        }
-    };
-    found.sort_by(|one, other| (&one.name, one.ip()).cmp(&(&other.name, other.ip())));
-    let of_each = found.chunk_by(|one, other| one.name == other.name);
-    let findings = of_each.map(|addresses| {
-        let ips: Vec<IpAddr> = addresses.iter().map(if_addrs::Interface::ip).collect();
-        interface(&addresses[0].name, &ips)
-    });
-    Own {
-        findings: findings.collect(),
-        addresses: found.iter().map(if_addrs::Interface::ip).collect(),
-    }
-}
-
-fn interface(name: &str, addresses: &[IpAddr]) -> Finding {
-    let each = |ip: &IpAddr| format!("{ip} ({}, {})", family(ip), kind(ip));
-    let texts: Vec<String> = addresses.iter().map(each).collect();
-    let objects = addresses
-        .iter()
-        .map(|ip| json!({ "address": ip.to_string(), "family": family(ip), "kind": kind(ip) }));
-    let facts = json!({ "interface": name, "addresses": objects.collect::<Vec<Value>>() });
-    Finding::new("interface", format!("{name}: {}", texts.join(", "))).with(facts)
-}
-
-fn family(ip: &IpAddr) -> &'static str {
-    if ip.is_ipv4() { "IPv4" } else { "IPv6" }
-}
-
-/// The reach of an address, by the block that it is from (RFC 6890).
-fn kind(ip: &IpAddr) -> &'static str {
-    match ip {
-        ip if ip.is_loopback() => "this computer alone",
-        IpAddr::V4(ip) if ip.is_private() => "private",
-        IpAddr::V4(ip) if ip.is_link_local() => "this link alone",
-        // RFC 6598.
-        IpAddr::V4(ip) if ip.octets()[0] == 100 && ip.octets()[1] & 0xC0 == 64 => {
-            "shared by a provider's customers"
-        }
-        IpAddr::V6(ip) if ip.is_unique_local() => "private",
-        IpAddr::V6(ip) if ip.is_unicast_link_local() => "this link alone",
-        _ => "public",
-    }
-}
-
-/// Whether this computer reaches others by IPv6.
-fn ipv6(own: &[IpAddr]) -> Finding {
-    let has = own.iter().any(|ip| ip.is_ipv6() && kind(ip) == "public");
-    let said = match has {
-        true => "this computer has a public address of IPv6",
-        false => "this computer has no public address of IPv6; IPv4 does as well",
-    };
-    Finding::new("ipv6", said).with(json!({ "ipv6": has }))
-}
-
-/// The proxies that variables of the environment name.
-fn proxies(value: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
-    let names = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
-    let named = names.filter_map(|name| {
-        let host = host_of_proxy(&value(&name)?)?.to_owned();
-        Some((name, host))
-    });
-    let findings: Vec<Finding> = named
-        .map(|(name, host)| {
-            let said = format!("{name} names {host}; sessions are UDP, and go by no proxy");
-            Finding::new("proxy", said).with(json!({ "variable": name, "proxy": host }))
-        })
-        .collect();
-    match findings.is_empty() {
-        true => vec![Finding::new("proxy", "no variable of the environment names one")],
-        false => findings,
-    }
-}
-
-/// The host in the address of a proxy, without a user and a password.
-fn host_of_proxy(text: &str) -> Option<&str> {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next()?;
-    // A password may have any of these letters.
-    let host = match rest.rsplit_once('@') {
-        Some((_, host)) => host.split(['/', '?', '#']).next()?,
-        None => authority,
-    };
-    (!host.is_empty()).then_some(host)
-}
-
 /// The addresses of the hubs in `text`, which has commas between them, and what was found of each name.
 fn names(text: &str) -> (Vec<Finding>, Vec<SocketAddr>) {
     let (mut findings, mut all) = (Vec::new(), Vec::new());
@@ -290,59 +179,102 @@ fn names(text: &str) -> (Vec<Finding>, Vec<SocketAddr>) {
     (findings, all)
 }
 
-/// How long a datagram takes to each address and back; `None` where nothing came back in time.
-fn probe(client: &mut Client, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Option<Duration>>> {
+/// The answer to a datagram to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    /// It came after so long.
+    After(Duration),
+    /// Somebody on the way says that nobody listens there.
+    Refused,
+    /// None came in time.
+    Silent,
+}
+
+impl Echo {
+    fn trip(self) -> Option<Duration> {
+        match self {
+            Self::After(trip) => Some(trip),
+            Self::Refused | Self::Silent => None,
+        }
+    }
+}
+
+/// Sends a datagram to each address. Where none is answered, it is found out which are refused.
+fn probe(client: &mut Client, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Echo>> {
     let begun = Instant::now();
-    let mut trips = vec![None; addresses.len()];
+    let mut echoes = vec![Echo::Silent; addresses.len()];
     client.identify_each(addresses, |place, identity| {
-        trips[place] = identity.map(|_| begun.elapsed());
+        if identity.is_some() {
+            echoes[place] = Echo::After(begun.elapsed());
+        }
     })?;
-    Ok(trips)
+    if echoes.iter().all(|echo| *echo == Echo::Silent) {
+        for (echo, address) in echoes.iter_mut().zip(addresses) {
+            if nothing_listens(*address) {
+                *echo = Echo::Refused;
+            }
+        }
+    }
+    Ok(echoes)
 }
 
 /// Whether UDP gets to each address of the hub and back. One that is silent is wrong if no other answers.
-fn udp(addresses: &[SocketAddr], trips: &[Option<Duration>], own: &[IpAddr]) -> Vec<Finding> {
-    let any = trips.iter().any(Option::is_some);
-    let of_each = addresses.iter().zip(trips).map(|(address, trip)| {
-        let facts = json!({
-            "address": address.to_string(),
-            "answers": trip.is_some(),
-            "round_trip_ms": trip.map(|trip| trip.as_micros() as f64 / 1000.0),
-        });
-        let finding = match trip {
-            Some(trip) => {
-                let slow = if *trip >= SLOW { ", which is slow" } else { "" };
-                let ms = trip.as_micros() as f64 / 1000.0;
+fn udp(addresses: &[SocketAddr], echoes: &[Echo], own: &[IpAddr]) -> Vec<Finding> {
+    let any = echoes.iter().any(|echo| echo.trip().is_some());
+    let of_each = addresses.iter().zip(echoes).map(|(address, echo)| {
+        let trip = echo.trip();
+        let trip_ms = trip.map(|trip| trip.as_micros() as f64 / 1000.0);
+        let slow = if trip >= Some(SLOW) { ", which is slow" } else { "" };
+        let silent = format!("no answer from {address}");
+        let finding = match trip_ms {
+            Some(ms) => {
                 Finding::new("udp", format!("gets to {address} and back in {ms:.1} ms{slow}"))
             }
-            None if any => Finding::new(
-                "udp",
-                format!("no answer from {address}; the hub is reached at another address"),
-            ),
-            None => Finding::wrong("udp", format!("no answer from {address}"), lead(address, own)),
+            None if any => {
+                Finding::new("udp", format!("{silent}; the hub is reached at another address"))
+            }
+            None => Finding::wrong("udp", silent, lead(address, *echo, own)),
         };
-        finding.with(facts)
+        finding.with(json!({
+            "address": address.to_string(),
+            "answers": trip_ms.is_some(),
+            "round_trip_ms": trip_ms,
+        }))
     });
     of_each.collect()
 }
 
 /// The ways out where nothing comes back from an address.
-fn lead(address: &SocketAddr, own: &[IpAddr]) -> String {
-    let is_elsewhere = address.is_ipv6() && !address.ip().is_loopback();
-    if is_elsewhere && own.iter().all(|ip| ip.is_ipv4() || ip.is_loopback()) {
-        return "this computer has no IPv6: have the hub listen at an address of IPv4 as well"
-            .to_owned();
+fn lead(address: &SocketAddr, echo: Echo, own: &[IpAddr]) -> String {
+    let (ip, port) = (address.ip(), address.port());
+    let has = |is_ipv4: bool| own.iter().any(|ip| ip.is_ipv4() == is_ipv4 && is_routed(ip));
+    if echo == Echo::Refused {
+        return format!(
+            "see whether the hub runs, and listens at port {port}: somebody there says that nobody does, or a firewall \
+             refuses UDP in these words"
+        );
+    }
+    // Addresses of the link alone aren't among this computer's own.
+    if !own.is_empty() && is_routed(&ip) && !has(ip.is_ipv4()) {
+        let (missing, other) = if ip.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+        return match has(ip.is_ipv6()) {
+            true => format!(
+                "this computer has no {missing}: have the hub listen at an address of {other} as well"
+            ),
+            false => "this computer is in no network: connect it".to_owned(),
+        };
     }
     format!(
-        "see whether the hub runs; if it does, a firewall here, there or between keeps out UDP: let it through to port {}",
-        address.port()
+        "see whether the hub runs, and is at this address; if so, a firewall here, there or between keeps out UDP: let \
+         it through to port {port}"
     )
 }
 
 /// The hub's word on this computer, and the time here when it came; `None` from a hub of an earlier version.
 fn ask(client: &mut Client, route: &Route) -> anyhow::Result<Option<(Seen, u64)>> {
     let answer = client.call(route, directory::SEEN, None, HUB_TIMEOUT);
-    let unix_s = client.unix_s();
+    // As it is shown, also where it can't be right.
+    let unix_s = now_in_milliseconds() / 1000;
     let answer = match answer {
         Err(NoResult::NoSuchFunction) => return Ok(None),
         answer => answer.with_context(|| format!("the hub at {}", route.address))?,
@@ -351,22 +283,47 @@ fn ask(client: &mut Client, route: &Route) -> anyhow::Result<Option<(Seen, u64)>
     seen.map(|seen| Some((seen, unix_s))).map_err(|_| anyhow!(UNREADABLE))
 }
 
+/// The findings by the hub's word, or by what came instead.
+fn heard(told: anyhow::Result<Option<(Seen, u64)>>, own: &[IpAddr]) -> Vec<Finding> {
+    match told {
+        Ok(Some((seen, own_unix_s))) => {
+            vec![seen_from(&seen.from, own), clock(seen.unix_s, own_unix_s)]
+        }
+        Ok(None) => vec![Finding::new(
+            "hub",
+            "answers, but tells neither its time nor the address that it sees: it is of an earlier version, or no hub",
+        )],
+        Err(error) => {
+            let todo = match error.downcast_ref::<NoResult>() {
+                Some(_) => "try again; if that doesn't help, look at the hub's log",
+                None => "name the hub that you mean, with its key, as HOST:PORT#KEY",
+            };
+            vec![Finding::wrong("hub", tell(&error), todo)]
+        }
+    }
+}
+
 /// The address that the hub sees, against this computer's own.
 fn seen_from(from: &Address, own: &[IpAddr]) -> Finding {
-    let is_own = match from {
-        Address::Udp(address) => own.contains(&address.ip()),
-        _ => false,
-    };
-    let said = match is_own {
-        true => {
-            format!("the hub sees this computer at {from}, its own address: no router translates")
+    let nat = is_translated(from, own);
+    let so = match nat {
+        Some(true) => {
+            ", which is none of its own: a router on the way translates (NAT), and devices behind it may need the \
+             hub's relay"
         }
-        false => format!(
-            "the hub sees this computer at {from}, which is none of its own: a router on the way translates (NAT), and \
-             devices behind it are called by way of the hub"
-        ),
+        Some(false) => ", its own address: no router on the way translates",
+        None => "",
     };
-    Finding::new("seen", said).with(json!({ "seen_at": from.to_string(), "nat": !is_own }))
+    let said = format!("the hub sees this computer at {from}{so}");
+    Finding::new("seen", said).with(json!({ "seen_at": from.to_string(), "nat": nat }))
+}
+
+/// Whether the address that the hub sees is another one than this computer's; `None` if these aren't known.
+fn is_translated(from: &Address, own: &[IpAddr]) -> Option<bool> {
+    let Address::Udp(from) = from else { return None };
+    // No router carries an address of a link.
+    let is_own = own.contains(&from.ip()) || is_on_link(&from.ip());
+    (is_own || !own.is_empty()).then_some(!is_own)
 }
 
 /// This computer's clock against the hub's.
@@ -383,101 +340,4 @@ fn clock(hub_unix_s: u64, own_unix_s: u64) -> Finding {
         Finding::wrong("clock", said, todo)
     };
     finding.with(json!({ "hub_unix_s": hub_unix_s, "own_unix_s": own_unix_s }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ips(texts: &[&str]) -> Vec<IpAddr> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn interface_is_told_with_the_family_of_each_address_and_who_reaches_it() {
-        let finding = interface("eth0", &ips(&["192.168.1.20", "8.8.8.8", "fe80::1", "fd00::1"]));
-        assert_eq!(
-            finding.text(),
-            "interface  eth0: 192.168.1.20 (IPv4, private), 8.8.8.8 (IPv4, public), fe80::1 (IPv6, this link alone), \
-             fd00::1 (IPv6, private)"
-        );
-        for (address, of) in [
-            ("127.0.0.1", "this computer alone"),
-            ("::1", "this computer alone"),
-            ("169.254.1.1", "this link alone"),
-            ("100.64.0.1", "shared by a provider's customers"),
-            ("100.128.0.1", "public"),
-            ("2001:4860::1", "public"),
-        ] {
-            assert_eq!(kind(&address.parse().unwrap()), of, "{address}");
-        }
-        assert!(ipv6(&ips(&["2001:4860::1"])).text().contains("has a public address"));
-        assert!(ipv6(&ips(&["10.0.0.1", "fe80::1", "::1"])).text().contains("has no public"));
-    }
-
-    #[test]
-    fn address_that_the_hub_sees_and_no_interface_has_is_a_routers() {
-        let own = ips(&["192.168.1.20", "::1"]);
-        let at = |ip: [u8; 4]| Address::Udp((ip, 40_000).into());
-        let routed = seen_from(&at([203, 0, 113, 9]), &own);
-        assert!(routed.said.contains("203.0.113.9:40000") && routed.said.contains("NAT"));
-        assert_eq!(routed.object()["nat"], true);
-        assert_eq!(seen_from(&at([192, 168, 1, 20]), &own).object()["nat"], false);
-        assert!(routed.todo.is_none(), "it isn't wrong");
-    }
-
-    #[test]
-    fn silent_address_of_a_hub_is_wrong_only_if_no_other_answers() {
-        let addresses: [SocketAddr; 2] =
-            ["203.0.113.5:7369".parse().unwrap(), "[2001:4860::1]:7369".parse().unwrap()];
-        let own = ips(&["192.168.1.20"]);
-        let trip = Some(Duration::from_millis(700));
-        let half = udp(&addresses, &[trip, None], &own);
-        assert!(half.iter().all(|finding| finding.todo.is_none()), "{half:?}");
-        assert_eq!(half[0].said, "gets to 203.0.113.5:7369 and back in 700.0 ms, which is slow");
-        let none = udp(&addresses, &[None, None], &own);
-        assert!(none[0].todo.as_ref().unwrap().ends_with("UDP: let it through to port 7369"));
-        assert!(none[1].todo.as_ref().unwrap().starts_with("this computer has no IPv6"));
-    }
-
-    #[test]
-    fn clock_that_ends_records_too_early_or_too_late_is_wrong() {
-        let now = 1_800_000_000;
-        assert!(clock(now, now + 2).said.ends_with("agrees with the hub's"));
-        assert!(clock(now, now + 19).todo.is_none());
-        let behind = clock(now, now - 300);
-        assert_eq!(behind.said, "this computer's clock is 5 min behind the hub's");
-        assert!(behind.todo.is_some());
-        assert!(clock(now, now + 20).text().contains("20 s ahead of the hub's; set the one"));
-    }
-
-    #[test]
-    fn proxy_is_told_without_its_password() {
-        let told = |wanted: &'static str, value: &'static str| {
-            let findings = proxies(|name| (name == wanted).then(|| value.to_owned()));
-            findings.iter().map(Finding::text).collect::<Vec<_>>().join("\n")
-        };
-        for (variable, value) in [
-            ("HTTPS_PROXY", "http://user:pass@proxy.example:3128/x"),
-            ("https_proxy", "proxy.example:3128"),
-            ("ALL_PROXY", "socks5h://user:p@ss/w?#rd@proxy.example:3128"),
-        ] {
-            let text = told(variable, value);
-            assert!(text.contains(&format!("{variable} names proxy.example:3128; ")), "{text}");
-            assert!(!text.contains("pass") && !text.contains("ss/w"), "{text}");
-        }
-        assert!(told("HTTP_PROXY", "").contains("no variable"), "an empty one names none");
-    }
-
-    #[test]
-    fn finding_for_programs_has_its_facts_beside_the_words() {
-        let finding = Finding::wrong("udp", "no answer", "let it through");
-        let object = finding.with(json!({ "answers": false })).object();
-        assert_eq!(
-            object,
-            json!({
-                "finding": "udp", "ok": false, "said": "no answer", "todo": "let it through", "answers": false
-            })
-        );
-    }
 }

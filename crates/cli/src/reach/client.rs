@@ -949,7 +949,7 @@ fn no_answer(what: &str, addresses: &[SocketAddr]) -> anyhow::Error {
 }
 
 /// Whether the computer at that address says that nobody listens there (ICMP's *port unreachable*).
-fn nothing_listens(address: SocketAddr) -> bool {
+pub(crate) fn nothing_listens(address: SocketAddr) -> bool {
     let refusal = || -> std::io::Result<()> {
         let from: SocketAddr = match address {
             SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::Value;
 use tenure_testbed::{free_ipv4_address, skip_without_tool};
 
 use crate::bridge::{LAMP, Mosquitto, bridge, certificates, command};
 use crate::guests::package;
-use crate::harness::{Process, User, any_address, on};
+use crate::harness::{Process, User, any_address, finish, on};
 
 /// The library that shows processes another time, for those with several threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
@@ -111,4 +112,21 @@ fn device_that_is_made_anew_replaces_one_that_was_enrolled_under_a_clock_years_a
     device.kill();
     let _device = user.device("attic", Some(&hub));
     user.ok(&["status", "--device", "attic", "--hub", &hub.address]);
+}
+
+#[test]
+fn clock_that_can_not_be_right_is_told_by_netcheck_as_it_is_shown() {
+    let user = User::new();
+    let hub = user.hub();
+    let mut netcheck = user.command(&["netcheck", "--hub", &hub.address, "--json"]);
+    if !at_time(&mut netcheck, "2025-10-01 12:00:00") {
+        return;
+    }
+    let output = finish(netcheck);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut findings = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let clock = findings.find(|finding| finding["finding"] == "clock").expect(&text);
+    assert_eq!(clock["own_unix_s"].as_u64().unwrap() / 3_600, 1_759_320_000 / 3_600, "{clock}");
+    assert!(clock["said"].as_str().unwrap().ends_with(" days behind the hub's"), "{clock}");
+    assert!(!output.status.success() && clock["ok"] == false, "{clock}");
 }

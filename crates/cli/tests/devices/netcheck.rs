@@ -43,7 +43,7 @@ fn way_to_a_hub_that_answers_is_told_with_all_that_was_found() {
     let mut addresses = interfaces.flat_map(|one| one["addresses"].as_array().unwrap());
     assert!(addresses.any(|one| one["address"] == here.ip().to_string()), "{found:?}");
     let text = user.ok(&["netcheck", "--hub", &hub.address]);
-    assert!(text.contains("no router translates\nclock "), "{text}");
+    assert!(text.contains("no router on the way translates\nclock "), "{text}");
 }
 
 #[test]
