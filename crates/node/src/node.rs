@@ -725,6 +725,9 @@ impl<F: Flash> Node<F> {
 
 impl<F: Flash> Door for Node<F> {
     fn take(&mut self, moment: &mut Moment<'_>, input: Input<'_>) -> Taken {
+        if self.next_wake.is_missed(self.now, moment.now) {
+            self.services.endpoint.stood_still(moment.now);
+        }
         self.now = moment.now;
         match input {
             Input::Time => {}

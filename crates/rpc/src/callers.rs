@@ -240,6 +240,11 @@ impl Callers {
         self.get(pair, incarnation).is_some_and(|caller| caller.running() > 0)
     }
 
+    /// Whether a call of this caller runs or has run.
+    pub(crate) fn has_begun(&self, pair: &Pair, incarnation: u64, number: CallNumber) -> bool {
+        self.get(pair, incarnation).is_some_and(|caller| caller.has_begun(number))
+    }
+
     /// The caller, if it is known.
     pub(crate) fn find(&mut self, pair: &Pair, incarnation: u64) -> Option<&mut Caller> {
         let id = *self.by_key.get(&key_of(pair, incarnation))?;
@@ -616,6 +621,14 @@ impl Caller {
     /// Whether something of the call is here, or it has come to its end.
     pub(crate) fn is_known(&self, number: CallNumber) -> bool {
         self.finished.contains(number) || self.calls.iter().any(|call| call.number == number)
+    }
+
+    /// Whether the call runs or has run.
+    fn has_begun(&self, number: CallNumber) -> bool {
+        let begun = |call: &RememberedCall| {
+            call.number == number && !matches!(call.state, State::Assembling(_))
+        };
+        self.finished.contains(number) || self.calls.iter().any(begun)
     }
 
     /// Answers a question for what has become of a call.

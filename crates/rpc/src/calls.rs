@@ -26,6 +26,8 @@ pub(crate) struct Call<A> {
     /// The call's message.
     pub(crate) body: Vec<u8>,
     pub(crate) deadline: Instant,
+    /// Until when the peer takes it, as far as it was told.
+    pub(crate) wanted_until: Instant,
     /// How often something may be sent without an answer, in all and from now on.
     pub(crate) attempts: u8,
     pub(crate) attempts_left: u8,

@@ -415,6 +415,13 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
+    /// The device stood still until `now`, so that nobody can tell how long what comes next has waited. What comes in a session
+    /// says by itself until when it is wanted; no first message that was made before is executed as it comes: who made it is
+    /// asked for another, and still has its call run once, if it waits for it.
+    pub fn stood_still(&mut self, now: Instant) {
+        self.station.gate.begin_epoch(now);
+    }
+
     /// Whose a datagram is, for somebody who carries datagrams of another endpoint too.
     pub fn whose(&self, datagram: &[u8]) -> Whose {
         let is_here = |index: SessionIndex| self.station.sessions.get(index).is_some();
@@ -448,6 +455,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let moved = session.heard(now, &from, length, newest);
         let pair = session.pair;
         let newly_confirmed = !core::mem::replace(&mut session.confirmed, true);
+        session.clocks.peer_has_session(now);
         if moved {
             self.station.saw(&pair, from);
         }
@@ -475,8 +483,11 @@ impl<A: PeerAddress> Endpoint<A> {
         }
         match message.frame {
             Frame::Acknowledge => {}
-            Frame::Call { number, fragment } => {
-                self.on_call(now, session, &message.finished, number, &fragment);
+            Frame::Call { number, until_ms, fragment } => {
+                self.on_call(now, session, &message.finished, (number, until_ms), &fragment);
+            }
+            Frame::Late { number, clock_ms } => {
+                outgoing.on_late(station, now, session, number, clock_ms);
             }
             Frame::Query { number } => incoming.on_query(station, now, session, number),
             Frame::Want { number, burst, fragments } => {
@@ -502,17 +513,28 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
-    /// A part of a call came: its caller is remembered, in the place of another if need be, or it isn't executed.
+    /// A part of a call came: its caller is remembered, in the place of another if need be, or it isn't executed. Nor is it if it
+    /// comes later than it is wanted.
     fn on_call(
         &mut self,
         now: Instant,
         session: SessionIndex,
         finished: &Finished,
-        number: CallNumber,
+        (number, until_ms): (CallNumber, Option<u32>),
         fragment: &Fragment<'_>,
     ) {
         let Some(known) = self.station.sessions.get(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
+        let late_at_ms = known.clocks.late_at_ms(now, until_ms);
+        // One that has begun is asked after, however late.
+        let late_at_ms =
+            late_at_ms.filter(|_| !self.incoming.callers.has_begun(&pair, incarnation, number));
+        if let Some(clock_ms) = late_at_ms {
+            if fragment.last_of_burst() {
+                self.station.send(session, Frame::Late { number, clock_ms });
+            }
+            return;
+        }
         match self.incoming.make_room(&self.station.config, &pair, incarnation) {
             Room::Free => {}
             Room::Made(forgotten) => self.after_forgetting(now, forgotten),

@@ -12,6 +12,7 @@ use tenure_wire::frame::Message;
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::Config;
+use crate::lateness::Clocks;
 use crate::noise::Established;
 use crate::window::ReplayWindow;
 
@@ -50,6 +51,8 @@ pub(crate) struct Session<A> {
     pub(crate) route: A,
     /// The peer remembers all calls of this end's that were first sent after this.
     pub(crate) peer_remembers_since: Instant,
+    /// What this end knows of both ends' clocks.
+    pub(crate) clocks: Clocks,
     /// Whether the peer has shown that it receives at `route`, and how many bytes it may be sent
     /// until it has.
     reaches: Reach,
@@ -125,6 +128,7 @@ impl<A> Session<A> {
             last_heard: now,
             route: opening.route,
             peer_remembers_since: opening.peer_remembers_since,
+            clocks: Clocks::new(now, opening.opened_here),
             reaches: opening.reaches,
             response_elsewhere: false,
             remote: opening.remote,

@@ -17,6 +17,8 @@
 //! | 8 | [`Frame::Prove`] | number 8 · cookie 16 |
 //! | 9 | [`Frame::Proof`] | number 8 · cookie 16 |
 //! | 10 | [`Frame::Asleep`] | number 8 · milliseconds until it wakes 4 |
+//! | 11 | [`Frame::Call`] that says until when | number 8 · milliseconds of the receiver's clock 4 · fragment |
+//! | 12 | [`Frame::Late`] | number 8 · milliseconds of the sender's clock 4 |
 //!
 //! A fragment is: length of the whole 4 · length of a fragment 2 · index 1 · last of a burst 1 ·
 //! bytes. All fragments but the last have the same length.
@@ -107,6 +109,9 @@ pub enum Frame<'a> {
     Call {
         /// Which call.
         number: CallNumber,
+        /// Until when it is wanted, in milliseconds of the receiver's clock of this session; `None` if that isn't known, as in
+        /// an initiation.
+        until_ms: Option<u32>,
         /// The part.
         fragment: Fragment<'a>,
     },
@@ -173,13 +178,21 @@ pub enum Frame<'a> {
         /// When it wakes, in milliseconds from now.
         wakes_in_ms: u32,
     },
+    /// To the caller: the call came later than it was wanted, and has not begun.
+    Late {
+        /// Which call.
+        number: CallNumber,
+        /// The sender's clock of this session, in milliseconds.
+        clock_ms: u32,
+    },
 }
 
 impl<'a> Frame<'a> {
     fn emit(&self, to: &mut Vec<u8>) {
         let (kind, number) = match self {
             Self::Acknowledge => return to.push(0),
-            Self::Call { number, .. } => (1, number),
+            Self::Call { number, until_ms: None, .. } => (1, number),
+            Self::Call { number, until_ms: Some(_), .. } => (11, number),
             Self::Query { number } => (2, number),
             Self::Running { number } => (3, number),
             Self::Missing { number, .. } => (4, number),
@@ -189,12 +202,18 @@ impl<'a> Frame<'a> {
             Self::Prove { number, .. } => (8, number),
             Self::Proof { number, .. } => (9, number),
             Self::Asleep { number, .. } => (10, number),
+            Self::Late { number, .. } => (12, number),
         };
         to.push(kind);
         to.extend_from_slice(&number.0.to_le_bytes());
         match self {
             Self::Acknowledge | Self::Query { .. } | Self::Running { .. } | Self::Later { .. } => {}
-            Self::Call { fragment, .. } => fragment.emit(to),
+            Self::Call { until_ms, fragment, .. } => {
+                if let Some(until_ms) = until_ms {
+                    to.extend_from_slice(&until_ms.to_le_bytes());
+                }
+                fragment.emit(to);
+            }
             Self::Prove { cookie, .. } | Self::Proof { cookie, .. } => {
                 to.extend_from_slice(&cookie.0);
             }
@@ -207,7 +226,9 @@ impl<'a> Frame<'a> {
                 to.push(*burst);
                 to.extend_from_slice(&fragments.to_bytes());
             }
-            Self::Asleep { wakes_in_ms, .. } => to.extend_from_slice(&wakes_in_ms.to_le_bytes()),
+            Self::Asleep { wakes_in_ms: ms, .. } | Self::Late { clock_ms: ms, .. } => {
+                to.extend_from_slice(&ms.to_le_bytes());
+            }
         }
     }
 
@@ -219,7 +240,7 @@ impl<'a> Frame<'a> {
         let (number, rest) = rest.split_first_chunk()?;
         let number = CallNumber(u64::from_le_bytes(*number));
         match kind {
-            1 => Some(Self::Call { number, fragment: Fragment::parse(rest)? }),
+            1 => Some(Self::Call { number, until_ms: None, fragment: Fragment::parse(rest)? }),
             2 => rest.is_empty().then_some(Self::Query { number }),
             3 => rest.is_empty().then_some(Self::Running { number }),
             4 => Some(Self::Missing { number, fragments: FragmentSet::parse(rest)? }),
@@ -239,6 +260,15 @@ impl<'a> Frame<'a> {
             10 => {
                 let wakes_in_ms = u32::from_le_bytes(rest.try_into().ok()?);
                 Some(Self::Asleep { number, wakes_in_ms })
+            }
+            11 => {
+                let (until_ms, rest) = rest.split_first_chunk()?;
+                let until_ms = Some(u32::from_le_bytes(*until_ms));
+                Some(Self::Call { number, until_ms, fragment: Fragment::parse(rest)? })
+            }
+            12 => {
+                let clock_ms = u32::from_le_bytes(rest.try_into().ok()?);
+                Some(Self::Late { number, clock_ms })
             }
             _ => None,
         }

@@ -12,6 +12,7 @@ use super::station::{Delivery, Means, Station, seal};
 use crate::assembly::Assembly;
 use crate::budget::Budget;
 use crate::calls::{BURST_INITIAL, Call, REPEATS_PER_SECOND, Stage, may_send};
+use crate::lateness::until_ms;
 use crate::session::Pair;
 use crate::{CallError, CallHandle, Config, Event, NoResult, OutgoingCall, PeerAddress};
 
@@ -206,6 +207,8 @@ impl<A: PeerAddress> Outgoing<A> {
         let Station { config, sessions, outbox, peers, .. } = station;
         let call = self.calls.iter_mut().find(|call| call.handle == handle)?;
         let peer = peers.get_mut(&pair)?;
+        let clocks = sessions.get(over)?.clocks;
+        let until_ms = until_ms(&clocks, call, &peer.round_trip, (&*config, now));
         // Every other time without an answer, ask where the caller believes the peer to be. Nobody has
         // shown to receive there, so it is no more than a question.
         let elsewhere = (call.unanswered % 2 == 1 && heard_at.as_ref() != Some(&call.route))
@@ -232,7 +235,7 @@ impl<A: PeerAddress> Outgoing<A> {
                     let last = Some(index) == burst.last();
                     let fragment = Fragment::of(&call.body, config.fragment_bytes(), *index, last);
                     let Some(fragment) = fragment else { continue };
-                    delivered |= deliver(Frame::Call { number, fragment });
+                    delivered |= deliver(Frame::Call { number, until_ms, fragment });
                     call.in_flight.insert(*index);
                     call.sent.insert(*index);
                 }
@@ -326,6 +329,34 @@ impl<A: PeerAddress> Outgoing<A> {
         let round_trip = station.peers.sample(pair, measured);
         if let Some(call) = self.call_of(pair, number) {
             call.next_at = now + round_trip.timeout(&station.config, &call.route, still_running);
+        }
+    }
+
+    /// The call came later than it is wanted, by the peer's clock. It is sent again if this end believed that clock to show
+    /// less.
+    pub(super) fn on_late(
+        &mut self,
+        station: &mut Station<A>,
+        now: Instant,
+        over: SessionIndex,
+        number: CallNumber,
+        clock_ms: u32,
+    ) {
+        let fragment_bytes = station.config.fragment_bytes();
+        let Some(session) = station.sessions.get_mut(over) else { return };
+        let (pair, is_news) = (session.pair, session.clocks.learn(now, clock_ms));
+        let Some(call) = self.call_of(&pair, number) else { return };
+        if call.stage != (Stage::Sent { over }) || call.reply.is_some() {
+            return;
+        }
+        let measured = call.answered(now);
+        if call.missing.is_empty() {
+            call.missing = call.all_fragments(fragment_bytes);
+        }
+        let (handle, at_once) = (call.handle, is_news && call.repeats.take(now));
+        station.peers.sample(&pair, measured);
+        if at_once {
+            self.transmit_call(station, now, handle);
         }
     }
 
@@ -544,6 +575,11 @@ impl<A: PeerAddress> Outgoing<A> {
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else { return };
         let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
         let Some(left) = call.attempts_left.checked_sub(1) else {
+            if call.wanted_until > now {
+                // The peer may still take it: the estimate by which it was told so was a longer one.
+                call.next_at = call.wanted_until;
+                return;
+            }
             let failure = station.or_deferred(now, &pair, NoResult::Unreachable);
             return self.finish(station, now, handle, Err(failure));
         };
@@ -638,6 +674,7 @@ impl<A> Call<A> {
             route,
             body,
             deadline,
+            wanted_until: now,
             attempts,
             attempts_left: attempts,
             first_sent: None,

@@ -40,7 +40,7 @@ const DEFERRAL_MAX: Duration = Duration::from_secs(60);
 const DOUBT_PERIOD: Duration = Duration::from_secs(1);
 
 /// How far apart two clocks run at most: one part in this many.
-const CLOCK_DRIFT: u32 = 1_000;
+pub(crate) const CLOCK_DRIFT: u32 = 1_000;
 
 impl<A: PeerAddress> Outgoing<A> {
     /// Begins a handshake with a peer. One that is under way, with where the peer was before, goes
@@ -157,7 +157,7 @@ impl<A: PeerAddress> Outgoing<A> {
             let call = &self.calls[position];
             let length = u16::try_from(call.body.len()).ok()?;
             let fragment = Fragment::of(&call.body, length, 0, true)?;
-            Some(Frame::Call { number: call.number, fragment })
+            Some(Frame::Call { number: call.number, until_ms: None, fragment })
         });
         let mut payload = Vec::with_capacity(payload_bytes_max);
         payload.extend_from_slice(&station.greeting(now, means.remembers_since).to_bytes());
@@ -217,6 +217,8 @@ impl<A: PeerAddress> Outgoing<A> {
                     call.attempts_left = left;
                     waiting = Some(call.route.clone());
                 }
+                // The peer may still take what it was sent in a session.
+                None if call.wanted_until > now => waiting = Some(call.route.clone()),
                 None => exhausted.push(call.handle),
             }
         }

@@ -4,6 +4,8 @@ mod amplification;
 mod attacks;
 mod calls;
 mod floods;
+#[cfg(feature = "deadlines")]
+mod late;
 mod restarts;
 mod sleep;
 mod world;

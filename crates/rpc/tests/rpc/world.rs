@@ -56,7 +56,10 @@ pub(crate) struct InFlight {
 
 /// A call whose end is awaited.
 pub(crate) struct Asked {
-    tag: u64,
+    pub(crate) tag: u64,
+    /// When the caller stops waiting, and when it did.
+    pub(crate) deadline: Instant,
+    pub(crate) ended: Option<Instant>,
     pub(crate) result: Option<Result<Option<Vec<u8>>, NoResult>>,
 }
 
@@ -70,10 +73,16 @@ pub(crate) struct World {
     serial: u64,
     /// Everything that was ever sent.
     pub(crate) captured: Vec<InFlight>,
+    /// When each call, by its tag, began.
+    pub(crate) began: BTreeMap<u64, Instant>,
     /// How often each call, by its tag, was executed.
     pub(crate) executed: BTreeMap<u64, u32>,
     pub(crate) asked: BTreeMap<(usize, CallHandle), Asked>,
     pub(crate) execution_ms: (u64, u64),
+    /// How long callers wait, and how often they send something without an answer.
+    pub(crate) patience: (Duration, u8),
+    /// A node that stands still: what comes for it waits.
+    pub(crate) still: Option<usize>,
     next_tag: u64,
     /// Drops datagrams by what they are, when set.
     pub(crate) filter: fn(&InFlight) -> bool,
@@ -103,9 +112,12 @@ impl World {
             in_flight: BinaryHeap::new(),
             serial: 0,
             captured: Vec::new(),
+            began: BTreeMap::new(),
             executed: BTreeMap::new(),
             asked: BTreeMap::new(),
             execution_ms: (0, 0),
+            patience: (Duration::from_secs(60), 12),
+            still: None,
             next_tag: 0,
             filter: |_| true,
             translate: None,
@@ -148,15 +160,16 @@ impl World {
         let call = OutgoingCall {
             function: function.to_owned(),
             parameter: Some(parameter),
-            deadline: self.now + Duration::from_secs(60),
-            attempts: 12,
+            deadline: self.now + self.patience.0,
+            attempts: self.patience.1,
         };
+        let deadline = call.deadline;
         let (id, peer) = (self.nodes[from].id, self.nodes[to].key);
         let handle = self.nodes[from]
             .endpoint
             .call(self.now, &mut self.random, &id, &peer, place, hint, call)
             .expect("a call that can be made");
-        self.asked.insert((from, handle), Asked { tag, result: None });
+        self.asked.insert((from, handle), Asked { tag, deadline, ended: None, result: None });
         self.drain(from);
         handle
     }
@@ -257,23 +270,45 @@ impl World {
         self.asked.values().filter(|asked| asked.result.is_none()).count()
     }
 
+    /// A node stands still for `span` while the others go on; then it reads what waited for it.
+    pub(crate) fn stand_still(&mut self, node: usize, span: Duration) {
+        self.still = Some(node);
+        self.run(span);
+        self.still = None;
+    }
+
     fn next_event(&self) -> Option<Instant> {
-        let polls = self.nodes.iter().filter_map(|node| node.endpoint.poll_at());
-        let runs = self.nodes.iter().flat_map(|node| node.running.iter().map(|run| run.0));
-        let arrivals = self.in_flight.iter().map(|one| one.0.arrives).min();
-        polls.chain(runs).chain(arrivals).min()
+        let nodes: Vec<&Node> = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(number, node)| (self.still != Some(number)).then_some(node))
+            .collect();
+        let polls = nodes.iter().filter_map(|node| node.endpoint.poll_at());
+        let runs = nodes.iter().flat_map(|node| node.running.iter().map(|run| run.0));
+        let arriving = self.in_flight.iter().filter(|one| self.still != Some(one.0.to as usize));
+        polls.chain(runs).chain(arriving.map(|one| one.0.arrives).min()).min()
     }
 
     fn step(&mut self) {
+        let mut waits = Vec::new();
         while self.in_flight.peek().is_some_and(|one| one.0.arrives <= self.now) {
             let Some(Reverse(one)) = self.in_flight.pop() else { break };
             let to = one.to as usize;
+            if self.still == Some(to) {
+                waits.push(Reverse(one));
+                continue;
+            }
             if let Some(node) = self.nodes.get_mut(to) {
                 node.endpoint.receive(self.now, &mut self.random, one.from, &one.bytes);
                 self.drain(to);
             }
         }
+        self.in_flight.extend(waits);
         for node in 0..self.nodes.len() {
+            if self.still == Some(node) {
+                continue;
+            }
             let now = self.now;
             let due = self.nodes[node].running.extract_if(.., |run| run.0 <= now);
             for (_, handle, result) in due.collect::<Vec<_>>() {
@@ -329,6 +364,7 @@ impl World {
                 assert_eq!(to, self.nodes[node].id);
                 let parameter = parameter.expect("every call here has one");
                 let tag = u64::from_le_bytes(parameter[..8].try_into().expect("a tag"));
+                self.began.insert(tag, self.now);
                 let executions = self.executed.entry(tag).or_default();
                 *executions += 1;
                 assert_eq!(*executions, 1, "seed {}: call {tag} ran twice", self.seed);
@@ -356,6 +392,7 @@ impl World {
                     assert!(echoed || long, "seed {}: another call's result", self.seed);
                 }
                 asked.result = Some(result);
+                asked.ended = Some(self.now);
             }
             Event::PeerSeen { peer, from, .. } => self.nodes[node].seen.push((peer, from)),
             Event::Identified { identity, .. } => self.identified.push(identity),

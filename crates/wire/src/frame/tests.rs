@@ -28,7 +28,8 @@ fn every_frame_reads_back() {
     let fragment = Fragment::of(&[3; 250], 100, 2, true).expect("the third of three");
     assert_eq!((fragment.count(), fragment.offset(), fragment.bytes().len()), (3, 200, 50));
     check(Frame::Acknowledge);
-    check(Frame::Call { number, fragment });
+    check(Frame::Call { number, until_ms: None, fragment });
+    check(Frame::Call { number, until_ms: Some(0x0708_090A), fragment });
     check(Frame::Query { number });
     check(Frame::Running { number });
     check(Frame::Missing { number, fragments });
@@ -38,6 +39,7 @@ fn every_frame_reads_back() {
     check(Frame::Prove { number, cookie: Cookie([4; 16]) });
     check(Frame::Proof { number, cookie: Cookie([5; 16]) });
     check(Frame::Asleep { number, wakes_in_ms: 0x0506_0708 });
+    check(Frame::Late { number, clock_ms: 0x0607_0809 });
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Scene {
     fn send_part(&mut self, stranger: usize, number: u64, index: usize) {
         let body = alloc::vec![1; 8_000];
         let fragment = Fragment::of(&body, 1_000, index % 7, true).expect("a part");
-        self.say(stranger, Frame::Call { number: CallNumber(number), fragment });
+        self.say(stranger, Frame::Call { number: CallNumber(number), until_ms: None, fragment });
     }
 }
 
