@@ -7,6 +7,7 @@ mod dates;
 mod hub_names;
 mod noted;
 mod outside;
+mod pace;
 mod pages;
 mod predecessor;
 mod reaching;

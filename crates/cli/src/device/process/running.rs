@@ -17,6 +17,7 @@ use tenure_node::{
 use tenure_replay::{Recorded, Tape};
 use tenure_wire::console::{IN_MESH, LISTENS_ON};
 use tenure_wire::control::{Client as _, Enrol};
+use tenure_wire::datagram::{Datagram, Relayed};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::printable::counted;
 use tenure_wire::{Address, LogLevel, Name, TopicPattern};
@@ -26,6 +27,7 @@ use super::coap::DeviceCoap;
 use super::dates::SharedDate;
 use super::hub_names::HubNames;
 use super::outside::{Outside, Ways};
+use super::pace::{Continued, Pace, Round};
 use super::pages::DevicePages;
 use super::reaching::Reaching;
 use super::shown::show;
@@ -46,9 +48,6 @@ const THROWN_AWAY_MAX: usize = 65_536;
 const NAP: Duration = Duration::from_secs(10);
 /// The same while others may announce themselves, which wakes nobody.
 const NAP_IN_DISCOVERY: Duration = Duration::from_secs(2);
-/// How much longer than it meant to wait, or worked, the loop may take to come round until it is known that the process
-/// stood still. Callers whom a datagram that came meanwhile matters to send it again.
-const STOOD_STILL: Duration = Duration::from_secs(5);
 
 /// A node with its link, clock and randomness: what a board's main loop turns.
 pub struct Running {
@@ -80,25 +79,13 @@ pub struct Running {
     native_speed: bool,
     /// By when the loop means to come round, and what the process had worked when it said so.
     pace: Cell<Pace>,
+    /// Whether it was stopped, and goes on.
+    continued: Continued,
+    /// Whether what lies in its socket may have waited there for long.
+    has_waited: bool,
     /// The first machine that has failed, and the first that has logged an error.
     failed: Option<Name>,
     complained: Option<Name>,
-}
-
-/// By when the loop means to come round again, and for how long the processor had worked for it when it said so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pace {
-    due: Instant,
-    worked: Duration,
-}
-
-impl Pace {
-    /// Whether whoever comes round now, having worked that long in all, stood still since.
-    fn stood_still(self, now: Instant, worked: Duration) -> bool {
-        // The first turn was due at no time.
-        self != Self::default()
-            && now.since(self.due) > STOOD_STILL + worked.saturating_sub(self.worked)
-    }
 }
 
 /// Lends a node the compiler for machines that ask for native speed. A run that is recorded is one of the interpreter.
@@ -114,6 +101,13 @@ fn lend_engine(node: &mut Recorded<FileFlash>, native_speed: bool) {
         });
         node.lend().use_engine(Box::new(engine));
     }
+}
+
+/// Whether a datagram asks for a session, by whatever way. It may carry a call, which doesn't say until when it is wanted as
+/// those in a session do.
+fn is_first_message(datagram: &[u8]) -> bool {
+    let datagram = Relayed::parse(datagram).map_or(datagram, |relayed| relayed.datagram);
+    matches!(Datagram::parse(datagram), Ok(Datagram::Initiation(_)))
 }
 
 impl Running {
@@ -151,7 +145,7 @@ impl Running {
         let (pages, coap) = (None, None);
         let (outside, date) = (Outside::default(), SharedDate::default());
         let (failed, complained) = (None, None);
-        let pace = Cell::default();
+        let (pace, continued) = (Cell::default(), Continued::listen());
         Ok(Self {
             node,
             link,
@@ -172,6 +166,8 @@ impl Running {
             folder,
             native_speed,
             pace,
+            continued,
+            has_waited: false,
             failed,
             complained,
         })
@@ -299,6 +295,8 @@ impl Running {
             folder,
             native_speed,
             pace: _,
+            continued,
+            has_waited: _,
             failed,
             complained,
         } = self;
@@ -336,6 +334,8 @@ impl Running {
             folder,
             native_speed,
             pace: Cell::default(),
+            continued,
+            has_waited: false,
             failed,
             complained,
         };
@@ -414,18 +414,16 @@ impl Running {
     /// The link is broken.
     pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
         let (now, worked) = (self.clock.now(), tenure_board_linux::worked());
-        if self.pace.get().stood_still(now, worked) {
-            self.throw_away(output)?;
+        let was_stopped = self.continued.take();
+        match self.pace.get().round(now, worked) {
+            Round::StoodStill => self.throw_away(output)?,
+            Round::Late => self.has_waited = true,
+            Round::InTime => self.has_waited |= was_stopped,
         }
         self.pace.set(Pace { due: now, worked });
         // First, as the owner may ask for it after a long wait.
         self.tell_outside();
-        for _ in 0..DATAGRAMS_PER_TURN {
-            let Some((length, from)) = self.link.receive(&mut self.datagram)? else { break };
-            let datagram = std::mem::take(&mut self.datagram);
-            self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
-            self.datagram = datagram;
-        }
+        self.receive()?;
         let mut moment = Moment {
             now: self.clock.now(),
             unix_time: self.clock.unix_time(),
@@ -486,6 +484,24 @@ impl Running {
             tell_of_failure(tape, output);
         }
         Ok(wake)
+    }
+
+    /// Hands over what has arrived, a turn's share at most.
+    fn receive(&mut self) -> anyhow::Result<()> {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = self.link.receive(&mut self.datagram)? else {
+                self.has_waited = false;
+                break;
+            };
+            // Who still waits for its call sends it again.
+            if self.has_waited && is_first_message(&self.datagram[..length]) {
+                continue;
+            }
+            let datagram = std::mem::take(&mut self.datagram);
+            self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
+            self.datagram = datagram;
+        }
+        Ok(())
     }
 
     /// Throws away what lies in the socket of a device that stood still: calls in there whose callers were told long ago that

@@ -38,21 +38,6 @@ fn one_turn_takes_no_more_datagrams_than_its_share_however_many_wait() {
 }
 
 #[test]
-fn process_that_comes_round_seconds_late_without_having_worked_stood_still() {
-    let at = |seconds: u64| Instant::from_millis(seconds * 1000);
-    let span = Duration::from_secs;
-    let pace = Pace { due: at(20), worked: span(3) };
-    assert!(!pace.stood_still(at(10), span(3)), "woken before it was due");
-    assert!(!pace.stood_still(at(24), span(3)), "a busy computer");
-    assert!(!pace.stood_still(at(60), span(43)), "it worked for so long");
-    assert!(pace.stood_still(at(60), span(3)));
-    assert!(
-        !Pace::default().stood_still(at(60), span(0)),
-        "nobody expected it before its first turn"
-    );
-}
-
-#[test]
 fn device_that_stood_still_throws_away_what_came_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let mut device = device(folder.path());
@@ -63,6 +48,31 @@ fn device_that_stood_still_throws_away_what_came_meanwhile() {
     device.throw_away(&Output::silent()).unwrap();
     let mut datagram = vec![0; 100];
     assert!(device.link.receive(&mut datagram).unwrap().is_none());
+}
+
+#[test]
+fn first_messages_that_waited_while_the_process_was_stopped_are_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut device = device(folder.path());
+    let output = Output::silent();
+    let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
+    caller.set_nonblocking(true).unwrap();
+    // An initiation to a machine that isn't there: whoever takes it refuses it.
+    let mut initiation = vec![0; 200];
+    initiation[0] = 0x11;
+    let mut relayed = vec![0x18; 9];
+    relayed.extend(&initiation);
+    assert!(is_first_message(&initiation) && is_first_message(&relayed));
+    assert!(!is_first_message(&[0x14; 73]) && !is_first_message(&[]));
+    let is_answered = |device: &mut Running| {
+        caller.send_to(&initiation, device.address()).unwrap();
+        device.turn(&output).unwrap();
+        caller.recv(&mut [0; 200]).is_ok()
+    };
+    assert!(is_answered(&mut device));
+    device.has_waited = true;
+    assert!(!is_answered(&mut device));
+    assert!(is_answered(&mut device), "sent again");
 }
 
 #[test]
