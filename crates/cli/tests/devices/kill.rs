@@ -80,7 +80,7 @@ impl Written {
     }
 }
 
-fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicKey {
+pub(crate) fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicKey {
     let device = client.device(&address.into()).unwrap();
     let machines = machines(client, &device).unwrap();
     machines.iter().find(|machine| machine.name.as_str() == "counter").unwrap().key

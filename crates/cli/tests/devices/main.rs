@@ -57,6 +57,7 @@ mod sixteen;
 mod skeleton;
 mod sleep;
 mod snapshots;
+mod still;
 mod terminal;
 mod traces;
 mod trees;
