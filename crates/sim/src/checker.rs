@@ -24,6 +24,10 @@ const NUMBER_PATH: &str = "n";
 /// How long before the end a caller must have had an answer.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(40);
 
+/// How much later than its caller's deadline a call may begin where devices stand still: a first message isn't judged by
+/// when it was wanted, but by whether its device stood still for more than five seconds.
+const LATE_AT_MOST: Duration = Duration::from_secs(12);
+
 /// An invariant of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
@@ -31,6 +35,8 @@ pub enum Invariant {
     AtMostOnce,
     /// A call that is reported not to have run has not.
     NotRunIsTrue,
+    /// A call doesn't begin long after its caller has stopped waiting; where devices stand still.
+    NothingIsLate,
     /// A reply belongs to its request.
     ReplyBelongs,
     /// A write that was acknowledged to a machine survives every loss of power.
@@ -58,6 +64,7 @@ impl fmt::Display for Invariant {
         f.write_str(match self {
             Self::AtMostOnce => "a call runs at most once",
             Self::NotRunIsTrue => "a call reported as not run has not run",
+            Self::NothingIsLate => "a call doesn't begin long after its deadline",
             Self::ReplyBelongs => "a reply belongs to its request",
             Self::WritesAreKept => "an acknowledged write survives",
             Self::IdentityIsKept => "identities survive",
@@ -107,6 +114,8 @@ pub(crate) struct Checker {
     places: Vec<Watched>,
     ran: BTreeMap<CallId, Run>,
     surely_not_run: BTreeSet<CallId>,
+    /// When each call must have begun, in microseconds, where devices stand still.
+    latest_us: BTreeMap<CallId, u64>,
     outcomes: Outcomes,
     violation: Option<Violation>,
 }
@@ -153,6 +162,7 @@ impl Checker {
             places,
             ran: BTreeMap::new(),
             surely_not_run: BTreeSet::new(),
+            latest_us: BTreeMap::new(),
             outcomes: Outcomes::default(),
             violation: None,
         }
@@ -245,6 +255,7 @@ impl Checker {
             }
             Line::Called(id) | Line::Queued(id) => {
                 self.outcomes.calls += 1;
+                self.note_latest(at_us, place, machine, id);
                 self.machine(place, machine).open.push((id, at_us));
             }
             Line::NotQueued(id) => {
@@ -320,6 +331,15 @@ impl Checker {
         }
     }
 
+    /// Notes when a call that was made now must have begun.
+    fn note_latest(&mut self, at_us: u64, place: usize, machine: &str, id: CallId) {
+        let plan = self.scenario.machine(place, machine).and_then(|plan| calling(&plan.role));
+        if let Some(calling) = plan.filter(|_| self.scenario.stops.is_some()) {
+            let deadline_us = u64::from(calling.deadline_ms) * 1000;
+            self.latest_us.insert(id, at_us + deadline_us + micros(LATE_AT_MOST));
+        }
+    }
+
     fn on_ran(&mut self, at_us: u64, place: usize, id: CallId, number: u32) {
         self.outcomes.runs += 1;
         if self.ran.insert(id, Run { device: place, number }).is_some() {
@@ -329,6 +349,11 @@ impl Checker {
         if self.surely_not_run.contains(&id) {
             let what = format!("call {id:016x} ran after its caller heard that it had not");
             self.violated(at_us, Invariant::NotRunIsTrue, what);
+        }
+        if self.latest_us.get(&id).is_some_and(|latest| at_us > *latest) {
+            let name = self.name(place);
+            let what = format!("call {id:016x} ran on {name} long after its deadline");
+            self.violated(at_us, Invariant::NothingIsLate, what);
         }
         let stored = self.places[place].stored;
         if number <= stored {

@@ -35,7 +35,7 @@ pub use checker::{Invariant, Outcomes, Violation};
 pub use peripherals::{Heard, PeripheralPlan, Script};
 pub use scenario::{
     Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario, SessionsPlan,
-    SleepPlan,
+    SleepPlan, StopPlan,
 };
 pub use trouble::Trouble;
 

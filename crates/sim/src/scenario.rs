@@ -32,6 +32,8 @@ pub struct Scenario {
     pub record_lifetime: Duration,
     /// How devices sleep with their power off, while there is trouble.
     pub sleeps: Option<SleepPlan>,
+    /// How devices stand still, while there is trouble.
+    pub stops: Option<StopPlan>,
     /// Limits of the devices' sessions that are not the usual ones.
     pub sessions: Option<SessionsPlan>,
 }
@@ -162,6 +164,15 @@ pub struct SleepPlan {
     pub asleep_ms: RangeInclusive<u64>,
 }
 
+/// How devices stand still, as processes that are stopped: they do nothing, and what comes for them waits.
+#[derive(Clone, Debug)]
+pub struct StopPlan {
+    /// How long a device goes, in milliseconds.
+    pub every_ms: RangeInclusive<u64>,
+    /// How long it stands still then, in milliseconds.
+    pub for_ms: RangeInclusive<u64>,
+}
+
 /// How places fail.
 #[derive(Clone, Debug)]
 pub struct CrashPlan {
@@ -197,6 +208,7 @@ impl Scenario {
             slice_fuel: random.between(500..=4_000),
             record_lifetime: Duration::from_secs(*random.pick(&[20, 60, 120])),
             sleeps: draw_sleeps(&mut Random::new(seed ^ 0x517EE9)),
+            stops: None,
             sessions: random.chance(400).then(|| SessionsPlan {
                 sessions_max: random.between(6..=24) as usize,
                 callers_max: random.between(5..=24) as usize,

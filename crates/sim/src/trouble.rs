@@ -16,6 +16,8 @@ pub struct Trouble {
     pub restarts: u64,
     /// How often a device fell into deep sleep.
     pub sleeps: u64,
+    /// How often a device stood still and went on.
+    pub stops: u64,
     /// How often the network was parted.
     pub partitions: u64,
     /// How often a link was cut.
@@ -36,6 +38,7 @@ impl AddAssign for Trouble {
         self.torn_writes += other.torn_writes;
         self.restarts += other.restarts;
         self.sleeps += other.sleeps;
+        self.stops += other.stops;
         self.partitions += other.partitions;
         self.cut_links += other.cut_links;
         self.replays += other.replays;

@@ -1,8 +1,11 @@
 //! The world: one clock, one network, and the places in it, event by event.
 
+mod still;
+
 use tenure_hal::simulated::{Random, place_at};
 use tenure_wire::Address;
 
+use self::still::Waiting;
 use crate::agenda::Agenda;
 use crate::checker::{Checker, Invariant};
 use crate::network::Network;
@@ -38,6 +41,10 @@ enum Occurrence {
     Partition,
     /// The checker looks.
     Watch,
+    /// A device stands still, unless it was switched on anew since.
+    StandStill { place: usize, booted_us: u64 },
+    /// A device that stands still goes on, unless it was switched on anew since.
+    GoOn { place: usize, booted_us: u64 },
     /// The trouble is over.
     Quiet,
 }
@@ -53,6 +60,8 @@ pub(crate) struct World<'a> {
     random: Random,
     trouble: Trouble,
     has_been_on: Vec<bool>,
+    /// What waits for each place that stands still.
+    still: Vec<Option<Vec<Waiting>>>,
     is_quiet: bool,
     hot: (u64, u64),
     checker: &'a mut Checker,
@@ -79,6 +88,7 @@ impl<'a> World<'a> {
             random: random.branch(),
             trouble: Trouble::default(),
             has_been_on: vec![false; count],
+            still: vec![None; count],
             is_quiet: false,
             hot: (0, 0),
             checker,
@@ -133,6 +143,8 @@ impl<'a> World<'a> {
             Occurrence::Crash { place, booted_us } => self.crash(place, booted_us),
             Occurrence::Sleep { place, booted_us } => self.sleep(place, booted_us),
             Occurrence::Wake { place } => self.wake(place),
+            Occurrence::StandStill { place, booted_us } => self.stand_still(place, booted_us),
+            Occurrence::GoOn { place, booted_us } => self.go_on(place, booted_us),
             Occurrence::Update { place } => self.update(place),
             Occurrence::Partition if self.is_quiet => {}
             Occurrence::Partition => {
@@ -169,7 +181,7 @@ impl<'a> World<'a> {
     }
 
     fn arrive(&mut self, from: usize, to: usize, datagram: &[u8]) {
-        if self.places[to].running.is_none() {
+        if self.places[to].running.is_none() || self.waits(from, to, datagram) {
             return;
         }
         self.trace.mix(datagram);
@@ -181,6 +193,9 @@ impl<'a> World<'a> {
 
     fn poll(&mut self, place: usize) {
         self.places[place].poll_us = None;
+        if self.still[place].is_some() {
+            return;
+        }
         let has_clock = self.has_clock(place);
         let polled = self.places[place].poll(self.now_us, has_clock);
         self.after(place);
@@ -282,6 +297,9 @@ impl<'a> World<'a> {
         self.after(place);
         self.plan_poll(place, self.now_us);
         self.plan_sleep(place);
+        if place != HUB {
+            self.plan_stop(place);
+        }
         if let Some(up_ms) = crashes.up_ms.filter(|_| may_fail) {
             let up_us = self.random.millis(up_ms).as_micros() as u64;
             let crash = Occurrence::Crash { place, booted_us: self.now_us };
@@ -302,6 +320,9 @@ impl<'a> World<'a> {
         let known = &self.places[place];
         if self.is_quiet || known.running.is_none() || known.clock.booted_us != booted_us {
             return;
+        }
+        if self.still[place].is_some() {
+            return self.plan_sleep(place);
         }
         let Some(plan) = &self.scenario.sleeps else { return };
         let asleep_ms = plan.asleep_ms.clone();
@@ -392,7 +413,7 @@ impl<'a> World<'a> {
             return;
         }
         self.plan_update(place);
-        if self.places[place].running.is_none() {
+        if self.places[place].running.is_none() || self.still[place].is_some() {
             return;
         }
         let count = self.places[place].installed.len() as u64;
@@ -426,6 +447,7 @@ impl<'a> World<'a> {
     fn switch_off(&mut self, place: usize, why: &str) {
         self.trace.note(self.now_us, format_args!("place {place}: {why}"));
         self.trouble.power_cuts += 1;
+        self.still[place] = None;
         let known = &mut self.places[place];
         self.trouble.torn_writes += u64::from(known.flash.is_off());
         known.flash.cut_power();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_sim::mesh::{Aggregation, Defect, Expectation, Fault, Router, Topology, What, hunt};
 use tenure_sim::radio::Loss;
-use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, SleepPlan, run_scenario};
+use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, SleepPlan, StopPlan, run_scenario};
 
 /// The scenario of a seed, with less trouble and a shorter rest than a hunt has.
 fn brief(seed: u64) -> Scenario {
@@ -57,6 +57,34 @@ fn devices_that_sleep_in_the_middle_of_everything_keep_every_invariant() {
         successes += check(scenario).outcomes.successes;
     }
     assert!(successes > 100, "{successes} calls are too few to say anything");
+}
+
+#[test]
+fn devices_that_stand_still_run_no_call_late_and_answer_those_that_are_wanted() {
+    let (mut successes, mut stops) = (0, 0);
+    for seed in 31..=42 {
+        let mut scenario = Scenario::draw(seed);
+        scenario.trouble = Duration::from_secs(60);
+        // Whoever is slow to send a first message isn't judged here, but who stands still.
+        scenario.network = NetworkPlan {
+            delay_ms: 1..=60,
+            lost: 0,
+            doubled: 100,
+            replayed: 0,
+            flipped: 0,
+            partition_every_ms: None,
+        };
+        scenario.crashes.up_ms = None;
+        scenario.crashes.update_ms = None;
+        scenario.crashes.during_boot = 0;
+        scenario.sleeps = None;
+        scenario.stops = Some(StopPlan { every_ms: 1_000..=8_000, for_ms: 100..=40_000 });
+        let report = check(scenario);
+        successes += report.outcomes.successes;
+        stops += report.trouble.stops;
+    }
+    assert!(successes > 100, "{successes} calls are too few to say anything");
+    assert!(stops > 30, "{stops} stops are too few to say anything");
 }
 
 #[test]

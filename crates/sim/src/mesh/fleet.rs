@@ -318,6 +318,7 @@ fn world_of(scenario: &Scenario, devices: &Devices, count: u32) -> World {
         slice_fuel: SLICE_FUEL,
         record_lifetime: Duration::from_secs(60),
         sleeps: None,
+        stops: None,
         sessions: None,
     }
 }
