@@ -11,8 +11,8 @@
 //!   replayed, and whoever restarts. A call that may have been executed is never sent to somebody
 //!   who can't know whether it was.
 //! - A call that was made ends with exactly one [`Event::CallDone`], at its deadline at the latest.
-//! - A call in a session doesn't begin after its caller's deadline, nor after its caller may have said that nobody can be
-//!   reached, wherever it was held up (feature `deadlines`).
+//! - A call in a session isn't handed out after its caller's deadline, nor after its end may have been reported as
+//!   unreachable, wherever it was held up (feature `deadlines`).
 //! - Nothing that isn't authenticated changes more than what is tried next.
 //! - No datagram makes this panic, take more memory than [`Config`] allows, or send more bytes to
 //!   an address than three times those that came from it, unless it is known to receive there.
