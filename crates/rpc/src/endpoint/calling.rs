@@ -199,7 +199,9 @@ impl<A: PeerAddress> Outgoing<A> {
         now: Instant,
         handle: CallHandle,
     ) -> Option<SessionIndex> {
-        let call = self.calls.iter().find(|call| call.handle == handle)?;
+        // At its deadline a call isn't sent but ended, as by a device that stood still and hears of a session first.
+        let is_wanted = |call: &&Call<A>| call.handle == handle && call.deadline > now;
+        let call = self.calls.iter().find(is_wanted)?;
         let (pair, number) = (call.pair, call.number);
         let Stage::Sent { over } = call.stage else { return None };
         let heard_at = station.sessions.get(over).map(|session| session.route.clone());

@@ -150,6 +150,7 @@ impl<A: PeerAddress> Outgoing<A> {
                 && peer.may_send(call.number)
                 && call.stage == Stage::Waiting
                 && call.is_unsent()
+                && call.deadline > now
                 && call.body.len() <= body_bytes_max
         });
         let rider_handle = rider.map(|position| self.calls[position].handle);
@@ -260,10 +261,10 @@ impl<A: PeerAddress> Outgoing<A> {
         let holds = match step {
             Step::Idle => false,
             Step::Probing { .. } => epoch.is_none(),
-            // A call that is over isn't sent again.
+            // A call that is over isn't sent again, nor one whose end is due.
             Step::Initiating(initiating) => {
                 epoch == Some(initiating.epoch)
-                    && initiating.rider.is_none_or(|rider| self.has_call(rider))
+                    && initiating.rider.is_none_or(|rider| self.is_wanted(now, rider))
             }
         };
         if holds {
@@ -273,8 +274,8 @@ impl<A: PeerAddress> Outgoing<A> {
         }
     }
 
-    fn has_call(&self, handle: CallHandle) -> bool {
-        self.calls.iter().any(|call| call.handle == handle)
+    fn is_wanted(&self, now: Instant, handle: CallHandle) -> bool {
+        self.calls.iter().any(|call| call.handle == handle && call.deadline > now)
     }
 
     /// Drops the current message of a handshake, which may have been received, and builds another.
@@ -339,7 +340,6 @@ impl<A: PeerAddress> Outgoing<A> {
         handshake.cookie_is_next = true;
         // A device without that machine refuses and challenges nobody.
         handshake.absences = 0;
-        let same_epoch = peer.epoch == Some(challenge.epoch);
         peer.epoch = Some(challenge.epoch);
         handshake.challenges = handshake.challenges.saturating_add(1);
         let is_answered_later = handshake.challenges > CHALLENGES_AT_ONCE;
@@ -347,11 +347,7 @@ impl<A: PeerAddress> Outgoing<A> {
         if is_answered_later {
             return;
         }
-        let Some(handshake) = station.peers.handshake(&pair) else { return };
-        match handshake.step {
-            Step::Initiating(_) if same_epoch => station.transmit_handshake(now, &pair),
-            _ => self.begin_again(station, means, &pair),
-        }
+        self.send_handshake_again(station, means, &pair);
     }
 
     pub(super) fn on_refusal(

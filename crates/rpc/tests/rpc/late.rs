@@ -73,6 +73,18 @@ fn first_message_that_waited_is_asked_for_anew() {
 }
 
 #[test]
+fn caller_that_stood_still_sends_no_call_whose_time_is_up() {
+    let mut world = World::new(6, 2, Network::PERFECT);
+    world.patience = (Duration::from_secs(10), 12);
+    // It asks for the epoch first, and reads the answer when nobody waits for the call any longer.
+    let handle = world.call_with(0, 1, 20, None, "echo");
+    world.stand_still(0, Duration::from_secs(30));
+    world.settle();
+    assert_eq!(*world.result(0, handle), Err(NoResult::Deadline));
+    assert!(world.executed.is_empty());
+}
+
+#[test]
 fn whoever_was_called_first_may_call_back_and_is_judged_too() {
     let mut world = World::new(4, 2, Network::PERFECT);
     world.call(0, 1, 20);

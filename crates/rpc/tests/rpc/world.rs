@@ -282,7 +282,8 @@ impl World {
             .nodes
             .iter()
             .enumerate()
-            .filter_map(|(number, node)| (self.still != Some(number)).then_some(node))
+            .filter(|(number, _)| self.still != Some(*number))
+            .map(|(_, node)| node)
             .collect();
         let polls = nodes.iter().filter_map(|node| node.endpoint.poll_at());
         let runs = nodes.iter().flat_map(|node| node.running.iter().map(|run| run.0));
