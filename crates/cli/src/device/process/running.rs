@@ -414,11 +414,10 @@ impl Running {
     /// The link is broken.
     pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
         let (now, worked) = (self.clock.now(), tenure_board_linux::worked());
-        let was_stopped = self.continued.take();
         match self.pace.get().round(now, worked) {
             Round::StoodStill => self.throw_away(output)?,
             Round::Late => self.has_waited = true,
-            Round::InTime => self.has_waited |= was_stopped,
+            Round::InTime => {}
         }
         self.pace.set(Pace { due: now, worked });
         // First, as the owner may ask for it after a long wait.
@@ -489,7 +488,10 @@ impl Running {
     /// Hands over what has arrived, a turn's share at most.
     fn receive(&mut self) -> anyhow::Result<()> {
         for _ in 0..DATAGRAMS_PER_TURN {
-            let Some((length, from)) = self.link.receive(&mut self.datagram)? else {
+            let received = self.link.receive(&mut self.datagram)?;
+            // Asked after each, as the process may be stopped between two of them.
+            self.has_waited |= self.continued.take();
+            let Some((length, from)) = received else {
                 self.has_waited = false;
                 break;
             };
