@@ -4,21 +4,43 @@
 //! by readings: one is taken when the peer must have the session, and one with each [`Frame::Late`]. On its way a reading
 //! grows old, so the peer's clock never shows less than this end believes.
 //!
+//! An end says in its first message that it takes calls that name a moment. A peer that doesn't is sent calls without one, as
+//! it would drop those with one.
+//!
 //! Invariants:
 //! - A call isn't taken after the moment that its caller named, however long something on its way stood still, if neither
 //!   clock is off by more than one part in [`CLOCK_DRIFT`].
 //! - A caller whose belief is behind is told the right time, and sends again what is still wanted.
-//!
-//! [`Frame::Late`]: tenure_wire::frame::Frame::Late
 
 use core::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_wire::frame::{CallNumber, Frame};
 
 use crate::calls::Call;
 use crate::endpoint::opening::CLOCK_DRIFT;
 use crate::round_trip::RoundTrip;
 use crate::{Config, PeerAddress};
+
+/// The subject of this end's first message where it carries no call. It is about none, so that ends which don't know of it pass
+/// it over.
+pub(crate) const FIRST_FRAME: Frame<'static> = Frame::Later { number: CallNumber(0) };
+
+/// The length of parts that a call in a first message names; its only part is shorter.
+const FIRST_PART_BYTES: u16 = u16::MAX;
+
+/// The length of parts that a call of so many bytes names in this end's first message, of which it is the only one.
+pub(crate) fn first_part_bytes(_body_bytes: usize) -> Option<u16> {
+    Some(FIRST_PART_BYTES)
+}
+
+/// Whether whoever says this in its first message takes calls that name a moment.
+fn takes_moments(first: &Frame<'_>) -> bool {
+    match first {
+        Frame::Call { fragment, .. } => fragment.fragment_bytes() == FIRST_PART_BYTES,
+        other => *other == FIRST_FRAME,
+    }
+}
 
 /// What one end of a session knows of the clocks of both.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +49,8 @@ pub(crate) struct Clocks {
     began: Instant,
     /// The best reading of the peer's.
     peers: Option<Reading>,
+    /// Whether the peer takes calls that name a moment.
+    peer_takes_moments: bool,
 }
 
 /// A clock that at some moment showed so much at least.
@@ -37,9 +61,11 @@ struct Reading {
 }
 
 impl Clocks {
-    /// The clocks of a session that this end has from `now` on. Whoever opened it knows that its peer has it, too.
-    pub(crate) fn new(now: Instant, opened_here: bool) -> Self {
-        let mut clocks = Self { began: now, peers: None };
+    /// The clocks of a session that this end has from `now` on, with a peer whose first message had this subject. Whoever opened
+    /// it knows that its peer has it, too.
+    pub(crate) fn new(now: Instant, opened_here: bool, first: &Frame<'_>) -> Self {
+        let peer_takes_moments = takes_moments(first);
+        let mut clocks = Self { began: now, peers: None, peer_takes_moments };
         if opened_here {
             clocks.peer_has_session(now);
         }
@@ -61,9 +87,9 @@ impl Clocks {
         is_news
     }
 
-    /// What the peer's clock shows at `moment` at least; `None` if nothing is known of it.
+    /// What the peer's clock shows at `moment` at least; `None` if nothing is known of it, or the peer wouldn't take it.
     fn peers_ms(&self, moment: Instant) -> Option<u32> {
-        let shows = self.peers?.shows(moment);
+        let shows = self.peers.filter(|_| self.peer_takes_moments)?.shows(moment);
         Some(u32::try_from(shows.as_millis()).unwrap_or(u32::MAX))
     }
 

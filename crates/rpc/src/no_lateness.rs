@@ -1,17 +1,24 @@
 //! The twin of `lateness` for an end without the feature `deadlines`: it names no moment, and takes calls whenever they come.
 
 use tenure_hal::Instant;
+use tenure_wire::frame::Frame;
 
 use crate::Config;
 use crate::calls::Call;
 use crate::round_trip::RoundTrip;
+
+pub(crate) const FIRST_FRAME: Frame<'static> = Frame::Acknowledge;
+
+pub(crate) fn first_part_bytes(body_bytes: usize) -> Option<u16> {
+    u16::try_from(body_bytes).ok()
+}
 
 /// Nothing is known of clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks;
 
 impl Clocks {
-    pub(crate) fn new(_now: Instant, _opened_here: bool) -> Self {
+    pub(crate) fn new(_now: Instant, _opened_here: bool, _first: &Frame<'_>) -> Self {
         Self
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use tenure_crypto::{Nonce, Undecryptable};
 use tenure_hal::Instant;
 use tenure_wire::datagram::{Data, Echo, SessionIndex};
-use tenure_wire::frame::Message;
+use tenure_wire::frame::{Frame, Message};
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::Config;
@@ -104,7 +104,7 @@ impl Reach {
 }
 
 /// The result of a handshake.
-pub(crate) struct Opening<A> {
+pub(crate) struct Opening<'a, A> {
     pub(crate) index: SessionIndex,
     pub(crate) remote: SessionIndex,
     pub(crate) pair: Pair,
@@ -113,11 +113,13 @@ pub(crate) struct Opening<A> {
     pub(crate) route: A,
     pub(crate) reaches: Reach,
     pub(crate) peer_remembers_since: Instant,
+    /// The subject of the peer's first message.
+    pub(crate) first: Frame<'a>,
     pub(crate) keys: Established,
 }
 
 impl<A> Session<A> {
-    pub(crate) fn new(now: Instant, opening: Opening<A>) -> Self {
+    pub(crate) fn new(now: Instant, opening: Opening<'_, A>) -> Self {
         Self {
             index: opening.index,
             pair: opening.pair,
@@ -128,7 +130,7 @@ impl<A> Session<A> {
             last_heard: now,
             route: opening.route,
             peer_remembers_since: opening.peer_remembers_since,
-            clocks: Clocks::new(now, opening.opened_here),
+            clocks: Clocks::new(now, opening.opened_here, &opening.first),
             reaches: opening.reaches,
             response_elsewhere: false,
             remote: opening.remote,

@@ -13,6 +13,7 @@ use super::station::Station;
 use crate::PeerAddress;
 use crate::calls::{SentTo, Step};
 use crate::gate::{Acceptance, Admission, Repeated};
+use crate::lateness::FIRST_FRAME;
 use crate::noise::Invited;
 use crate::session::{Opening, Pair, Reach, Session};
 
@@ -29,7 +30,7 @@ impl<A: PeerAddress> Endpoint<A> {
         });
         let Some((pair, handshake, initiating)) = answered else { return };
         let Ok((keys, payload)) = initiating.noise.read_response(response.noise) else { return };
-        let Ok((remote, greeting)) = parse_response(&payload) else { return };
+        let Ok((remote, greeting, first)) = parse_response(&payload) else { return };
         let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
         let (index, rider) = (initiating.index, initiating.rider);
         let is_shown = handshake.sent_to == SentTo::One(from.clone());
@@ -56,6 +57,7 @@ impl<A: PeerAddress> Endpoint<A> {
                 route: from,
                 reaches,
                 peer_remembers_since: remembers_since(now, &greeting),
+                first,
                 keys,
             },
         );
@@ -130,7 +132,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let since = self.incoming.callers.complete_since(&pair, greeting.incarnation);
         payload.extend_from_slice(&self.station.greeting(now, since).to_bytes());
         let finished = self.station.peers.finished(&pair);
-        Message { finished, frame: Frame::Acknowledge }.emit(&mut payload);
+        Message { finished, frame: FIRST_FRAME }.emit(&mut payload);
         let mut response = Response::header(initiation.sender).to_vec();
         let Ok(keys) = invited.respond(ephemeral, &payload, &mut response) else { return };
 
@@ -149,6 +151,7 @@ impl<A: PeerAddress> Endpoint<A> {
                 route: from.clone(),
                 reaches,
                 peer_remembers_since: remembers_since(now, &greeting),
+                first: message.frame,
                 keys,
             },
         );
@@ -182,10 +185,10 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 }
 
-/// The content of a response: the responder's number for the session, its greeting, a message.
-fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting), FrameError> {
+/// The content of a response: the responder's number for the session, its greeting, the subject of its message.
+fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting, Frame<'_>), FrameError> {
     let (index, rest) = payload.split_first_chunk().ok_or(FrameError)?;
     let (greeting, rest) = Greeting::parse(rest)?;
-    Message::parse(rest)?;
-    Ok((SessionIndex(u32::from_le_bytes(*index)), greeting))
+    let Message { frame, .. } = Message::parse(rest)?;
+    Ok((SessionIndex(u32::from_le_bytes(*index)), greeting, frame))
 }

@@ -15,6 +15,7 @@ use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, Greeting, Message};
 use super::calling::Outgoing;
 use super::station::{Means, Station};
 use crate::calls::{Call, Handshake, Initiating, SentTo, Stage, Step};
+use crate::lateness::{FIRST_FRAME, first_part_bytes};
 use crate::noise::{initiate, proof};
 use crate::session::Pair;
 use crate::{CallHandle, NoResult, PeerAddress};
@@ -156,15 +157,15 @@ impl<A: PeerAddress> Outgoing<A> {
         let rider_handle = rider.map(|position| self.calls[position].handle);
         let frame = rider.and_then(|position| {
             let call = &self.calls[position];
-            let length = u16::try_from(call.body.len()).ok()?;
-            let fragment = Fragment::of(&call.body, length, 0, true)?;
+            let part_bytes = first_part_bytes(call.body.len())?;
+            let fragment = Fragment::of(&call.body, part_bytes, 0, true)?;
             Some(Frame::Call { number: call.number, until_ms: None, fragment })
         });
         let mut payload = Vec::with_capacity(payload_bytes_max);
         payload.extend_from_slice(&station.greeting(now, means.remembers_since).to_bytes());
         let message = Message {
             finished: station.peers.finished(pair),
-            frame: frame.unwrap_or(Frame::Acknowledge),
+            frame: frame.unwrap_or(FIRST_FRAME),
         };
         message.emit(&mut payload);
 

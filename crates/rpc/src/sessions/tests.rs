@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use tenure_crypto::AeadKey;
 use tenure_hal::simulated::Random;
+use tenure_wire::frame::Frame;
 use tenure_wire::{MachineId, PublicKey};
 
 use super::*;
@@ -47,6 +48,7 @@ fn session(number: u32, index: u32, opened: Instant) -> Session<u32> {
             route: number,
             reaches: Reach::Shown,
             peer_remembers_since: opened,
+            first: Frame::Acknowledge,
             keys: Established { send: key(), receive: key() },
         },
     );

@@ -55,6 +55,7 @@ pub(crate) struct InFlight {
 }
 
 /// A call whose end is awaited.
+#[cfg_attr(not(feature = "deadlines"), expect(dead_code, reason = "for calls that come late"))]
 pub(crate) struct Asked {
     pub(crate) tag: u64,
     /// When the caller stops waiting, and when it did.
@@ -271,6 +272,7 @@ impl World {
     }
 
     /// A node stands still for `span` while the others go on; then it reads what waited for it.
+    #[cfg_attr(not(feature = "deadlines"), expect(dead_code, reason = "for calls that come late"))]
     pub(crate) fn stand_still(&mut self, node: usize, span: Duration) {
         self.still = Some(node);
         self.run(span);
