@@ -210,8 +210,8 @@ impl<A: PeerAddress> Outgoing<A> {
         let call = self.calls.iter_mut().find(|call| call.handle == handle)?;
         let peer = peers.get_mut(&pair)?;
         let clocks = sessions.get(over).map(|session| session.clocks);
-        let until_ms = clocks
-            .and_then(|clocks| until_ms(&clocks, call, &peer.round_trip, (&*config, now)));
+        let until_ms =
+            clocks.and_then(|clocks| until_ms(&clocks, call, &peer.round_trip, (&*config, now)));
         // Every other time without an answer, ask where the caller believes the peer to be. Nobody has
         // shown to receive there, so it is no more than a question.
         let elsewhere = (call.unanswered % 2 == 1 && heard_at.as_ref() != Some(&call.route))
