@@ -149,10 +149,6 @@ fn host_steps(report: &mut Report, ahead: Option<Ahead>, root: &Path) {
         command.envs(built.map(|built| (firmware::LIST, &built.firmware)));
         command
     };
-    let tenure = || match built {
-        Some(built) => Ok(built.tenure.clone()),
-        None => tenure::built(root, Profile::Debug),
-    };
     report.step("tests", || tests(&mut workspace_tests(root)));
     report.step("a sample of devices and hubs on IPv6", || {
         if std::net::UdpSocket::bind("[::1]:0").is_err() {
@@ -163,6 +159,15 @@ fn host_steps(report: &mut Report, ahead: Option<Ahead>, root: &Path) {
         command.args(["--test", "devices"]).env(tenure_testbed::FAMILY, "6");
         tests_with(&mut command, &IPV6_SAMPLE).map(Verdict::Tests)
     });
+    further_steps(report, built, root);
+}
+
+/// What isn't a test of the workspace.
+fn further_steps(report: &mut Report, built: Option<&Built>, root: &Path) {
+    let tenure = || match built {
+        Some(built) => Ok(built.tenure.clone()),
+        None => tenure::built(root, Profile::Debug),
+    };
     report.step("the demo", || {
         demo::set_up()?;
         demo::show(&tenure()?, root).map(|_| Verdict::Passed)
