@@ -578,12 +578,22 @@ fn stalled_push(world: &World, token: &str) -> TcpStream {
 /// A client whose push of a blob stops once the hub reads its body, and so has a place for it (RFC 9110 §10.1.1).
 fn push_with_a_place(world: &World, token: &str) -> TcpStream {
     const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-    let mut stream = push_with(world, token, "expect: 100-continue\r\n", "");
-    let mut answer = [0; GO_ON.len()];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, GO_ON, "{}", String::from_utf8_lossy(&answer));
-    stream.set_nonblocking(true).unwrap();
-    stream
+    loop {
+        let mut stream = push_with(world, token, "expect: 100-continue\r\n", "");
+        let mut answer = [0; GO_ON.len()];
+        stream.read_exact(&mut answer).unwrap();
+        if is_put_off(&answer) {
+            continue;
+        }
+        assert_eq!(answer, GO_ON, "{}", String::from_utf8_lossy(&answer));
+        stream.set_nonblocking(true).unwrap();
+        return stream;
+    }
+}
+
+/// Whether a hub whose statements fail told a client to ask again.
+fn is_put_off(answer: &[u8]) -> bool {
+    module_path!().contains("::shaken::") && answer.starts_with(b"HTTP/1.1 503")
 }
 
 /// Whether the hub has neither answered nor closed.
@@ -627,7 +637,11 @@ fn body_beyond_the_sixteenth_waits_for_a_place() {
     seventeenth.set_nonblocking(false).unwrap();
     let mut answer = [0; 12];
     seventeenth.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 201");
+    if is_put_off(&answer) {
+        assert_eq!(Client::new(&world, &tokens[4]).push_blob("a", b"{}").status, 201);
+    } else {
+        assert_eq!(&answer, b"HTTP/1.1 201");
+    }
     assert!(stalled.iter().all(is_waiting), "it had the place of the one that left");
 }
 
