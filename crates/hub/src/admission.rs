@@ -1,11 +1,11 @@
 //! How often devices may make a hub write, and which addresses count as one host.
 
 use alloc::collections::BTreeMap;
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_wire::{Address, Name};
+use tenure_wire::{Address, Name, carried};
 
 /// Counts the records that are written, by device and in all.
 #[derive(Clone, Debug)]
@@ -122,13 +122,14 @@ pub(crate) enum Host {
 
 /// The host of an address.
 pub(crate) fn host_of(address: &Address) -> Host {
-    match address {
-        Address::Udp(SocketAddr::V4(address)) => Host::V4(*address.ip()),
-        Address::Udp(SocketAddr::V6(address)) => {
-            let [network @ .., _, _, _, _, _, _, _, _] = address.ip().octets();
+    let Address::Udp(socket) = address else { return Host::Other(address.clone()) };
+    // A connection counts for the host that it comes from.
+    match carried::host_of(socket).unwrap_or(socket.ip()) {
+        IpAddr::V4(ip) => Host::V4(ip),
+        IpAddr::V6(ip) => {
+            let [network @ .., _, _, _, _, _, _, _, _] = ip.octets();
             Host::V6(network)
         }
-        other => Host::Other(other.clone()),
     }
 }
 
@@ -194,5 +195,14 @@ mod tests {
         assert_ne!(host("192.0.2.1:1"), host("192.0.2.2:1"));
         assert_eq!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:1:ffff::2]:2"));
         assert_ne!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:2::1]:1"));
+    }
+
+    #[test]
+    fn connection_counts_for_the_host_that_it_comes_from() {
+        for host in ["192.0.2.1", "2001:db8:0:1::1"] {
+            let host: IpAddr = host.parse().unwrap();
+            let carried = host_of(&carried::address_of(host, 9).into());
+            assert_eq!(carried, host_of(&Address::Udp((host, 1).into())));
+        }
     }
 }

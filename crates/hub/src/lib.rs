@@ -45,6 +45,7 @@ use tenure_directory::Entry;
 use tenure_hal::{Entropy, Instant, UnixTime};
 use tenure_rpc::{Endpoint, Event, HandshakeRequest, IncomingCallHandle};
 use tenure_wire::NoResult;
+use tenure_wire::carried::is_carried;
 use tenure_wire::datagram::Relayed;
 use tenure_wire::directory::{
     DeviceRecord, ListFrom, Listing, Query, Reach, Refusal, Registered, Seen, SignedRecord,
@@ -501,6 +502,11 @@ impl<S: Storage> Hub<S> {
         self.listed.renewals(unix_s)
     }
 
+    /// Whether it lists a device that was last heard from the host of this address.
+    pub fn knows_host(&self, address: &Address) -> bool {
+        self.listed.count_of_host(address) > 0
+    }
+
     /// How full the tables are that devices and others fill.
     pub fn fullness(&self) -> [Fullness; TABLES] {
         let [sessions, callers, initiations, datagrams] = self.endpoint.fullness();
@@ -629,7 +635,9 @@ impl<S: Storage> Hub<S> {
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
                 let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
                 let mut found = entry.found();
-                if self.looks.verdict(&entry.record.device_machine, &entry.seen_at) == Verdict::Shut
+                let verdict = self.looks.verdict(&entry.record.device_machine, &entry.seen_at);
+                // Who comes by a connection has no other way out than this hub.
+                if (verdict == Verdict::Shut || is_carried(from))
                     && let Ok(way) = self.relay_to(moment, (*peer, None), None, &entry)
                 {
                     found.seen_at = Address::Relayed(way);

@@ -5,12 +5,14 @@
 //! - A device is looked at when it registers, if it came from another address than before or the last look is
 //!   [`LOOK_AGAIN`] old; no more often.
 //! - A look is [`QUESTIONS_MAX`] questions, each as long as its answer.
+//! - A device behind a connection is shut without a question: nothing but that connection leads to it.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::{Entropy, Instant};
+use tenure_wire::carried::is_carried;
 use tenure_wire::datagram::{Challenge, Datagram, Echo, Probe};
 use tenure_wire::{Address, PublicKey};
 
@@ -95,7 +97,8 @@ impl Looks {
         if entropy.fill(&mut nonce).is_err() {
             return;
         }
-        let look = Look { address: address.clone(), verdict, nonce, questions: 0, at: now };
+        let questions = if is_carried(address) { QUESTIONS_MAX } else { 0 };
+        let look = Look { address: address.clone(), verdict, nonce, questions, at: now };
         self.devices.insert(device, look);
         self.under_way.push(device);
     }

@@ -13,6 +13,7 @@ mod address;
 mod audience;
 mod budget;
 pub mod capability;
+pub mod carried;
 mod code;
 pub mod console;
 pub mod control;

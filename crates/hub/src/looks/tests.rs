@@ -58,6 +58,20 @@ fn device_that_answers_is_open_and_one_that_does_not_is_shut() {
 }
 
 #[test]
+fn device_behind_a_connection_is_shut_without_a_question() {
+    let (mut looks, mut entropy) = (Looks::new(true), Sequence(1));
+    let carried = tenure_wire::carried::address_of([192, 0, 2, 1].into(), 1).into();
+    looks.note(Instant::BOOT, &mut entropy, DEVICE, &carried);
+    let judged = looks.poll(Instant::BOOT);
+    assert_eq!(judged, [Judged { device: DEVICE, is_open: false, is_news: true }]);
+    assert_eq!((looks.question(), looks.poll_at()), (None, None));
+    assert_eq!(looks.verdict(&DEVICE, &carried), Verdict::Shut);
+    // Once it comes by UDP again it is asked.
+    looks.note(Instant::BOOT, &mut entropy, DEVICE, &PLACE);
+    assert!(looks.poll(Instant::BOOT).is_empty() && looks.question().is_some());
+}
+
+#[test]
 fn hub_without_another_port_judges_nobody() {
     let mut looks = Looks::new(false);
     looks.note(Instant::BOOT, &mut Sequence(1), DEVICE, &PLACE);
