@@ -1,4 +1,5 @@
-//! The requests that a device's machines send to servers outside: names, addresses, TLS 1.3 and HTTP/1.1.
+//! The requests that a device's machines send to servers outside: names, addresses, TLS 1.3 and HTTP/1.1. And the way of a
+//! device's own datagrams where UDP is blocked: a WebSocket to its hub, through a proxy if there is one.
 //!
 //! Invariants:
 //! - The address that a name led to is judged and then connected to: there is no second look-up in between.
@@ -13,6 +14,8 @@ mod http;
 mod names;
 mod servers;
 mod stream;
+mod tunnel;
+pub mod websocket;
 mod worker;
 
 use std::borrow::Cow;
@@ -33,6 +36,7 @@ use tenure_wire::{MachineId, NoResult};
 pub use dialer::{Dialer, Undialled};
 use names::Names;
 pub use servers::{ClientIdentity, Loaded, Server, ServerTrust, Servers};
+pub use tunnel::{Proxy, ProxyError, Told, Tunnel, TunnelError, TunnelUrl, TunnelWay};
 use worker::{Job, Worker};
 
 /// The most machines with a thread.

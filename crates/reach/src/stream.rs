@@ -168,9 +168,19 @@ impl<'a> Stream<'a> {
 }
 
 impl Stream<'_> {
+    /// The socket below, to wait for.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.link.network().stream
+    }
+
+    /// Whether something waits in the socket, or its end; TLS may hold more.
+    pub(crate) fn has_come(&self) -> bool {
+        self.link.network().has_come()
+    }
+
     /// Whether nothing has come that nobody asked for, nor the connection's end. Over TLS a ticket may have.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        while self.link.network().has_come() {
+        while self.has_come() {
             let mut unasked = Vec::new();
             match self.receive(&mut unasked, Instant::now() + GLANCE) {
                 Ok(true) if unasked.is_empty() => {}
