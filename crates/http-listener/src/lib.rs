@@ -190,14 +190,15 @@ async fn place(hosts: &Hosts, from: IpAddr) -> Option<Place> {
     }
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of one connection, until it ends or whoever answered one has it for another protocol. It has no place
+/// then, and none of these bounds but that of what a client doesn't take.
 async fn converse<S, A, F, B>(
     stream: S,
     (host, place): (Option<Host>, &Arc<Place>),
     bounds: &Bounds,
     answer: A,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,
     B: Body<Data: Send, Error: std::error::Error + Send + Sync> + 'static,
@@ -231,7 +232,7 @@ async fn converse<S, A, F, B>(
         .max_headers(bounds.headers)
         .max_buf_size(bounds.header_bytes);
     // A connection that breaks concerns its client alone.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
 /// A request that is answered; once it is dropped, its connection waits for the next one.

@@ -54,6 +54,7 @@ pub use crate::rollouts::{
     words_of as rollout_waits_in_words,
 };
 pub use crate::running::Running;
+pub use crate::running::carried::{Carried, CarriedCounts};
 pub use crate::running::hearing::Traffic;
 pub use crate::sessions::answer_beside;
 pub use crate::store::audit::{Broken, Entry as AuditEntry};

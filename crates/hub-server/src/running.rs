@@ -1,6 +1,7 @@
 //! The state that a hub's own thread and its pages share while they run, beside the database.
 
 pub(crate) mod acts;
+pub(crate) mod carried;
 pub(crate) mod hearing;
 pub(crate) mod live_logs;
 
@@ -12,6 +13,7 @@ use tenure_hub::{Fullness, RelayCounts, TABLE_OF_DEVICES};
 
 use crate::owners::Owners;
 use acts::Acts;
+use carried::Carried;
 use hearing::{Hearing, Overload, Traffic};
 use live_logs::LiveLogs;
 
@@ -41,6 +43,8 @@ struct Shared {
     relayed: Mutex<RelayCounts>,
     /// What is changed in this day, and by whom.
     acts: Acts,
+    /// The connections by which datagrams come beside UDP.
+    carried: Carried,
     /// Whose keys are owners' here.
     owners: Mutex<Arc<Owners>>,
     /// The last jump of the wall clock.

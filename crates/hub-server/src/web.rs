@@ -12,6 +12,7 @@ mod answers;
 mod asked;
 mod assets;
 mod bodies;
+mod datagrams;
 mod extract;
 mod figures;
 mod files;

@@ -1,6 +1,7 @@
 //! `tenure hub`: the directory as a process.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use tenure_hub_server::{
     Alarms, Certificates, Database, Entrance, Location, Rules, Running, Traces, Traffic,
     answer_beside,
 };
+use tenure_wire::carried::{self as connections, Shown};
 use tenure_wire::console::LISTENS_ON;
 use tenure_wire::printable::counted;
 use tenure_wire::{Address, VerifyingKey};
@@ -23,6 +25,7 @@ use crate::hub::receipts::read_tariff;
 use crate::reach::network::{HUB_PORT, address_of, listener_at};
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
+use carried::ByConnections;
 use database::DatabaseArguments;
 use devices_max::DevicesMax;
 use health::HealthArguments;
@@ -31,6 +34,7 @@ use moving::MoveArguments;
 use pages::{Served, Serving};
 
 mod alarms;
+mod carried;
 mod database;
 mod devices_max;
 mod health;
@@ -289,6 +293,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     // Before anybody asks.
     hub.storage().end_former_owners();
     let serving = entrance.map(|entrance| serving(entrance, arguments)).transpose()?;
+    // Connections come to the pages' port.
+    let by_connections =
+        serving.is_some().then(|| ByConnections::listen(&running)).transpose()?;
     let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
     hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
     if let Some(rules) = rules {
@@ -311,11 +318,18 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
                 break;
             };
             ears.received += 1;
+            // That is the address of a connection, or of nobody.
+            if connections::host_of(&from).is_some() {
+                continue;
+            }
             let mut moment =
                 Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
             hub.receive(&mut moment, from.into(), &datagram[..length]);
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+        if let Some(by_connections) = &by_connections {
+            by_connections.receive(&mut hub, &mut moment, DATAGRAMS_PER_TURN);
+        }
         for _ in 0..DATAGRAMS_PER_TURN {
             let Some((length, from)) = elsewhere.receive(&mut datagram)? else { break };
             hub.receive_elsewhere(&moment, &from.into(), &datagram[..length]);
@@ -332,7 +346,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         running.tell_relayed(hub.relay_counts());
         while let Some((to, datagram)) = hub.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
-            if let Address::Udp(to) = to {
+            if let Address::Udp(to) = to
+                && !running.carried().send(&to, &datagram)
+            {
                 let _ = link.send(&to, &datagram);
             }
         }
@@ -346,7 +362,9 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         }
         ears.turn = ears.turn.max(clock.now().since(began));
         let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
-        wait_any(&[&link, &elsewhere], until.min(NAP))?;
+        let mut sockets: Vec<&dyn AsFd> = vec![&link, &elsewhere];
+        sockets.extend(by_connections.as_ref().map(|by_connections| by_connections as &dyn AsFd));
+        wait_any(&sockets, until.min(NAP))?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
@@ -645,16 +663,17 @@ fn what_helps(table: &str) -> &'static str {
 fn show(notice: &Notice, output: &Output) {
     match notice {
         Notice::Listed { device, address, machines } => output.line(
-            &format!("lists {device} at {address} with {}", counted(*machines, "machine")),
+            &format!("lists {device} at {} with {}", Shown(address), counted(*machines, "machine")),
             &serde_json::json!({ "event": "listed", "device": device.as_str(), "address": address.to_string(), "machines": machines }),
         ),
         Notice::Refused { refusal, address, ends_in_s } => output.line(
-            &format!("refused a record from {address}: {refusal}{}", ends_in(*ends_in_s)),
+            &format!("refused a record from {}: {refusal}{}", Shown(address), ends_in(*ends_in_s)),
             &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string(), "ends_in_s": ends_in_s }),
         ),
         Notice::Shut { device, address, is_relayed } => output.line(
             &format!(
-                "{device} at {address} is behind a router or firewall that lets nobody else in{}",
+                "{device} at {} is behind a router or firewall that lets nobody else in{}",
+                Shown(address),
                 if *is_relayed { ": its owner and the owner's devices are relayed to it" } else { "; nothing is relayed to it" }
             ),
             &serde_json::json!({ "event": "shut", "device": device.as_str(), "address": address.to_string(), "relayed": is_relayed }),

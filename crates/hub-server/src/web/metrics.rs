@@ -10,6 +10,7 @@ use prometheus::{
 };
 use tenure_hub::{Fullness, RelayCounts};
 
+use crate::running::carried::CarriedCounts;
 use crate::running::hearing::Traffic;
 use crate::store::sql::Words;
 use crate::store::{Database, DatabaseError};
@@ -107,6 +108,9 @@ fn text(
     for collector in of_relay(relayed)? {
         registry.register(collector)?;
     }
+    for collector in of_carried(&hub.running().carried().counts())? {
+        registry.register(collector)?;
+    }
     let families = [registry.gather(), hub.figures().gather()].concat();
     TextEncoder::new().encode_to_string(&families)
 }
@@ -157,6 +161,29 @@ fn of_relay(relayed: &RelayCounts) -> Result<[Box<dyn Collector>; 4], prometheus
         dropped.with_label_values(&[reason]).inc_by(count);
     }
     Ok([Box::new(ways), Box::new(datagrams), Box::new(bytes), Box::new(dropped)])
+}
+
+/// What comes to the hub by WebSocket, where UDP is blocked.
+fn of_carried(carried: &CarriedCounts) -> Result<[Box<dyn Collector>; 3], prometheus::Error> {
+    let open =
+        IntGauge::new("tenure_hub_websockets", "Connections by which datagrams come beside UDP.")?;
+    open.set(carried.open as i64);
+    let datagrams = Opts::new(
+        "tenure_hub_websocket_datagrams_total",
+        "Datagrams that came or went by WebSocket, or were dropped as there was no room.",
+    );
+    let datagrams = IntCounterVec::new(datagrams, &["what"])?;
+    let counts =
+        [("received", carried.received), ("sent", carried.sent), ("dropped", carried.dropped)];
+    for (what, count) in counts {
+        datagrams.with_label_values(&[what]).inc_by(count);
+    }
+    let refused = IntCounter::new(
+        "tenure_hub_websockets_refused_total",
+        "Connections that got no place, or lost theirs to others.",
+    )?;
+    refused.inc_by(carried.refused);
+    Ok([Box::new(open), Box::new(datagrams), Box::new(refused)])
 }
 
 /// How full the hub's own tables are, which all of its devices share.

@@ -1,8 +1,8 @@
 //! Routes: each page and each part of the API with its handler, and the layers around them.
 //!
 //! The layers of the hub's own answers, the outermost first: what is observed of a request (`observe`), which requests go
-//! no further (`gate`), its time, the length of its body, the compression of its answer. Pages of machines have the first
-//! alone, and bounds of their own (`machines`).
+//! no further (`gate`), its time, the length of its body, the compression of its answer. Pages of machines and connections for
+//! datagrams have the first alone, and bounds of their own (`machines`, `datagrams`).
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::web::openapi::Document;
 use crate::web::pages::{self, bills, logs};
 use crate::web::state::HubState;
 use crate::web::{
-    alarms, assets, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages,
+    alarms, assets, datagrams, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages,
     people, receipts, rollouts,
 };
 
@@ -44,7 +44,8 @@ pub(super) fn router<V: Visits>(hub: HubState, machines: MachinePages<V>) -> Rou
         .method_not_allowed_fallback(nowhere::answer)
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
         .layer(from_fn_with_state(hub.clone(), gate::guard));
-    observe::observed(own.merge(machines::routes(machines)), &hub).with_state(hub)
+    let others = machines::routes(machines).merge(datagrams::routes());
+    observe::observed(own.merge(others), &hub).with_state(hub)
 }
 
 /// The API, with the document that describes it.

@@ -54,7 +54,7 @@ const LISTS: [&str; 20] = [
 ];
 
 /// The other routes. Those of all methods stand here with two of them.
-const ROUTES: [(&str, &str, Who); 57] = [
+const ROUTES: [(&str, &str, Who); 58] = [
     ("GET", "/", SIGNED_IN),
     ("GET", "/devices/{device}", SIGNED_IN),
     ("GET", "/rollouts/{id}", SIGNED_IN),
@@ -78,6 +78,8 @@ const ROUTES: [(&str, &str, Who); 57] = [
     ("GET", "/health", ALL),
     ("GET", "/ready", ALL),
     ("GET", "/metrics", SIGNED_IN),
+    // Devices and commands come here, and no browser does.
+    ("GET", "/datagrams", NONE),
     ("GET", "/v1/openapi.json", ALL),
     ("GET", "/v1/bills", SIGNED_IN),
     ("GET", "/v1/devices/{device}/log", STEERS),
