@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod discovery;
+pub mod hub_link;
 pub mod network;
 pub(crate) mod pages;
 pub mod place;

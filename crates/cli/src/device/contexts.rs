@@ -12,7 +12,7 @@ use crate::home::Home;
 use crate::home::known::Known;
 use crate::reach::client::Client;
 use crate::reach::discovery;
-use crate::reach::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
+use crate::reach::network::{DEVICE_PORT, address_of, hub_place, split_key};
 use crate::reach::whom::Where;
 use crate::terminal::output::{Output, width_of};
 
@@ -66,7 +66,7 @@ pub fn run(arguments: &UseArguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let UseArguments { device, hub, none } = arguments;
     if let Some(hub) = hub {
-        address_of(split_key(hub)?.0, HUB_PORT)?;
+        hub_place(split_key(hub)?.0)?;
     }
     if let Some(device) = device {
         check_device(&home, device, hub.clone())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use tenure_board_linux::{LinuxClock, UdpLink, Woken, wait_any};
+use tenure_board_linux::{LinuxClock, Woken, wait_any};
 use tenure_hal::{Clock as _, Instant};
 use tenure_node::SleepPolicy;
 
@@ -62,12 +62,12 @@ fn duty_cycle(text: &str) -> anyhow::Result<(Duration, Duration)> {
 pub fn wait(
     until: Option<Instant>,
     hears: bool,
-    (link, clock): (&UdpLink, &LinuxClock),
+    (links, clock): (&[&dyn AsFd], &LinuxClock),
     stop: &Stop,
     feed: impl Fn(),
 ) -> anyhow::Result<()> {
     let mut awaited: Vec<&dyn AsFd> = vec![stop];
-    awaited.extend(hears.then_some(link as &dyn AsFd));
+    awaited.extend(links.iter().copied().filter(|_| hears));
     while !stop.is_requested() {
         feed();
         let left = until.map_or(NAP, |until| until.since(clock.now()));
@@ -100,6 +100,8 @@ pub fn announce_wake(slept: Option<Duration>, output: &Output) {
 mod tests {
     use std::cell::Cell;
 
+    use tenure_board_linux::UdpLink;
+
     use super::*;
 
     #[test]
@@ -108,7 +110,7 @@ mod tests {
         let (clock, stop) = (LinuxClock::start(), Stop::on_interrupts().unwrap());
         let (until, meals) = (clock.now() + Duration::from_millis(5), Cell::new(0));
         let feed = || meals.set(meals.get() + 1);
-        wait(Some(until), true, (&link, &clock), &stop, feed).unwrap();
+        wait(Some(until), true, (&[&link], &clock), &stop, feed).unwrap();
         assert!(meals.get() > 0 && clock.now() >= until);
     }
 

@@ -5,6 +5,7 @@ mod bridging;
 mod coap;
 mod dates;
 mod hub_names;
+mod hub_way;
 mod noted;
 mod outside;
 mod pace;
@@ -85,6 +86,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
     let date = SharedDate::default();
     let reaching =
         Reaching::new(reach_authorities.clone(), reach_servers.as_deref(), date.dates())?;
+    let detour = hub_way::detour(&hub_names, &start.settings, date.dates())?;
     // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
     let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
     if is_new {
@@ -129,7 +131,7 @@ pub fn run(arguments: &Arguments, registry: Registry, output: &Output) -> anyhow
         device.enter_mesh(link, &home, output)?;
     }
     device.judge_by(date.clone());
-    device.hub_names = Some(hub_names);
+    device.find_hub_by(hub_names, detour);
     device.reaching = Some(reaching);
     let start = |bridge| Bridging::start(bridge, date.dates(), &arguments.data);
     device.bridging = bridge.map(start).transpose()?;

@@ -43,8 +43,9 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         format!("{address}, {answers}")
     });
     let uptime = std::time::Duration::from_secs(status.uptime_ms / 1000);
+    let at = client.shown(&device.route.address);
     let mut lines = vec![
-        format!("device    {}, at {}, key {}", status.name, device.route.address, device.route.key),
+        format!("device    {}, at {at}, key {}", status.name, device.route.key),
         format!("software  {}", status.version),
         format!("up        {}, boot {}", span(uptime), status.boots),
         outside::time_line(status.unix_s, outside.date),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
-use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
+use tenure_hal::{Clock as _, Instant, UnixTime};
 use tenure_package::Revocations;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall, Whose};
 use tenure_wire::control::{
@@ -21,6 +21,7 @@ use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 use crate::home::Home;
 use crate::home::authority::Authority;
 use crate::home::known::Known;
+use crate::reach::hub_link::HubLink;
 use crate::reach::place::Place;
 use crate::terminal::output::{Beside, tell_beside};
 use crate::terminal::stop::Stop;
@@ -30,6 +31,7 @@ pub use via::in_mesh;
 
 mod control;
 mod dead_end;
+mod detour;
 mod via;
 mod ways;
 
@@ -99,7 +101,7 @@ impl OwnerKeys {
 /// Calls machines, and waits.
 pub struct Client {
     endpoint: Endpoint<Address>,
-    link: UdpLink,
+    link: HubLink,
     clock: LinuxClock,
     entropy: LinuxEntropy,
     own: MachineId,
@@ -173,7 +175,7 @@ impl Client {
         };
         let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
-        let link = UdpLink::bind_any()?;
+        let link = HubLink::over(UdpLink::bind_any()?);
         let (known, authority) = (Known::of(home)?, Authority::of(home)?);
         let greeted = BTreeMap::new();
         let (via, stop, until) = (None, None, None);
@@ -296,9 +298,9 @@ impl Client {
         what: &str,
     ) -> anyhow::Result<(SocketAddr, Identity)> {
         let each: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
-        match self.identify_any(&each, RELAY_AFTER)? {
+        match self.identify_any(&each, RELAY_AFTER, self.patience())? {
             Some((Address::Udp(address), identity)) => Ok((address, identity)),
-            _ => Err(no_answer(what, addresses)),
+            _ => Err(self.no_websocket().unwrap_or_else(|| no_answer(what, addresses))),
         }
     }
 
@@ -308,13 +310,14 @@ impl Client {
         &mut self,
         addresses: &[Address],
         relay_after: Duration,
+        patience: Duration,
     ) -> anyhow::Result<Option<(Address, Identity)>> {
         let mut left = addresses.iter();
         let mut asked = Vec::new();
         loop {
             let now = self.clock.now();
             if let Some(address) = left.next() {
-                let deadline = now + self.bounded(IDENTIFY_TIMEOUT);
+                let deadline = now + self.bounded(patience);
                 let handle = self.endpoint.identify(now, address.clone(), deadline)?;
                 asked.push((handle, address));
             }
@@ -404,7 +407,7 @@ impl Client {
         let addresses: Vec<Address> = direct.chain(relayed).collect();
         let answers_others = place.by_hub.and_then(|by_hub| by_hub.answers_others);
         let relay_after = if answers_others == Some(true) { SILENT_AFTER } else { RELAY_AFTER };
-        let answered = self.identify_any(&addresses, relay_after)?;
+        let answered = self.identify_any(&addresses, relay_after, IDENTIFY_TIMEOUT)?;
         let (address, identity) = answered.ok_or_else(|| ways::out_of_reach(place))?;
         let key = identity.key.context("what answers there has no key of its own")?;
         if place.key.is_some_and(|expected| expected != key) {
@@ -694,7 +697,8 @@ impl Client {
             return true;
         }
         let until = self.until.replace(std::time::Instant::now() + DIAGNOSIS_TIMEOUT);
-        let answered = self.identify_any(std::slice::from_ref(&route.address), RELAY_AFTER);
+        let address = std::slice::from_ref(&route.address);
+        let answered = self.identify_any(address, RELAY_AFTER, IDENTIFY_TIMEOUT);
         let answered = answered.is_ok_and(|answered| answered.is_some());
         self.until = until;
         answered
@@ -760,7 +764,7 @@ impl Client {
 
     /// Waits until something comes, and takes in datagrams that a member carried here.
     fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
-        let Some(via) = &mut self.via else { return Ok(self.link.wait(wait).map(drop)?) };
+        let Some(via) = &mut self.via else { return Ok(self.link.wait(wait)?) };
         for (from, datagram) in via.exchange(wait)? {
             // Another of this user's tools may speak through the same member.
             if self.endpoint.whose(&datagram) != Whose::Another {

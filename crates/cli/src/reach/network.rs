@@ -4,7 +4,10 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 
 use anyhow::{Context as _, ensure};
 use tenure_board_linux::BindError;
+use tenure_reach::TunnelUrl;
 use tenure_wire::PublicKey;
+
+use crate::reach::hub_link::nowhere;
 
 /// The error of a command whose answer, from the address of a hub, is no hub's.
 pub const UNREADABLE: &str =
@@ -85,6 +88,44 @@ pub fn addresses_of(text: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(addresses)
 }
 
+/// Where a hub is: the addresses of UDP, and the WebSocket to it if one is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubPlace {
+    /// At least one.
+    pub addresses: Vec<SocketAddr>,
+    /// For where UDP is blocked.
+    pub url: Option<TunnelUrl>,
+}
+
+/// Reads the place of a hub: `HOST:PORT`, `HOST`, or `wss://HOST`, whose UDP is at the port that hubs have.
+///
+/// # Errors
+/// The text is none of that, or the host isn't known; by WebSocket a proxy may know it.
+pub fn hub_place(text: &str) -> anyhow::Result<HubPlace> {
+    if !TunnelUrl::is_meant(text) {
+        return Ok(HubPlace { addresses: addresses_of(text, HUB_PORT)?, url: None });
+    }
+    let url = websocket_of(text)?;
+    let addresses = addresses_of(&host_of_url(&url), HUB_PORT);
+    let addresses = addresses.unwrap_or_else(|_| vec![nowhere()]);
+    Ok(HubPlace { addresses, url: Some(url) })
+}
+
+/// Reads `wss://HOST`.
+///
+/// # Errors
+/// It is no address of a WebSocket.
+pub fn websocket_of(text: &str) -> anyhow::Result<TunnelUrl> {
+    text.parse().with_context(|| {
+        format!("`{text}` is no address of a hub's pages; write wss://HOST, or wss://HOST:PORT")
+    })
+}
+
+/// The host of a WebSocket, with the port at which hubs listen by UDP.
+pub fn host_of_url(url: &TunnelUrl) -> String {
+    format!("{}:{HUB_PORT}", url.url().origin().host)
+}
+
 /// Whether `HOST:PORT`, or `HOST`, names a host whose address is to be looked up, and which can be another one later.
 pub fn is_name(text: &str) -> bool {
     let with_port = with_port(text, HUB_PORT);
@@ -139,6 +180,16 @@ mod tests {
             assert_eq!(address_of(text, 7).unwrap(), ([0, 0, 0, 0, 0, 0, 0, 1], port).into());
         }
         assert_eq!(address_of("127.0.0.1", 7).unwrap(), "127.0.0.1:7".parse().unwrap());
+    }
+
+    #[test]
+    fn hub_that_is_named_by_its_pages_has_udp_at_the_usual_port_and_needs_no_resolver() {
+        let place = hub_place("ws://127.0.0.1:8080").unwrap();
+        assert_eq!(place.addresses, [SocketAddr::from(([127, 0, 0, 1], HUB_PORT))]);
+        assert_eq!(place.url.unwrap().to_string(), "ws://127.0.0.1:8080");
+        assert_eq!(hub_place("wss://nohost.invalid").unwrap().addresses, [nowhere()]);
+        assert_eq!(hub_place("127.0.0.1:7").unwrap().url, None);
+        assert!(hub_place("wss://").is_err() && hub_place("nohost.invalid").is_err());
     }
 
     #[test]

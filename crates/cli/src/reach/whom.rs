@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_package::{Pass, PassShown};
+use tenure_reach::TunnelUrl;
 use tenure_rpc::NoResult;
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
 use tenure_wire::directory::{
@@ -16,7 +17,9 @@ use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 use crate::home::Home;
 use crate::reach::client::{Client, Device, LeasedDevice, Route, Silent, in_mesh};
 use crate::reach::discovery;
-use crate::reach::network::{DEVICE_PORT, HUB_PORT, UNREADABLE, addresses_of, split_key};
+use crate::reach::network::{
+    DEVICE_PORT, HubPlace, UNREADABLE, addresses_of, hub_place, split_key,
+};
 use crate::reach::pages::gather;
 use crate::reach::place::{ByHub, Place};
 use crate::terminal::clock;
@@ -378,9 +381,10 @@ impl Where {
         let (Address::Udp(address), Some(by_hub)) = (&direct.address, by_hub) else {
             return Ok(direct);
         };
-        if matches!(by_hub, ByHub { answers_others: Some(true), .. })
-            || matches!(by_hub, ByHub { answers_others: None, relayed: Err(_) })
-        {
+        let is_open = matches!(by_hub, ByHub { answers_others: Some(true), .. })
+            || matches!(by_hub, ByHub { answers_others: None, relayed: Err(_) });
+        // Where UDP is blocked the hub alone is reached.
+        if is_open && !client.is_by_websocket() {
             return Ok(direct);
         }
         // Whichever way the device answers by first, its machines are called by.
@@ -438,7 +442,7 @@ impl Where {
         let text = text.context("say where the hub is with --hub or TENURE_HUB")?;
         let places = text.split(',').map(|text| {
             let (place, named) = split_key(text.trim())?;
-            Ok::<_, anyhow::Error>((place, named, addresses_of(place, HUB_PORT)?))
+            Ok::<_, anyhow::Error>((place, named, hub_place(place)?))
         });
         let (found, unknown): (Vec<_>, Vec<_>) = places.partition(Result::is_ok);
         let found: Vec<_> = found.into_iter().flatten().collect();
@@ -446,12 +450,16 @@ impl Where {
         if let (true, Some(Err(error))) = (found.is_empty(), unknown.into_iter().next()) {
             return Err(error);
         }
-        let addresses: Vec<SocketAddr> =
-            found.iter().flat_map(|(.., addresses)| addresses).copied().collect();
+        let (addresses, url) = all_places(found.iter().map(|(.., place)| place));
+        client.hub_is_at(&addresses, url);
         let (address, identity) = client.identify(&addresses, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
         client.authority().check_hub(&key)?;
-        let answered = found.iter().filter(|(.., addresses)| addresses.contains(&address));
+        let is_there = |place: &HubPlace| place.addresses.contains(&address);
+        let is_by_websocket = client.is_by_websocket();
+        let answered = found
+            .iter()
+            .filter(|(.., place)| is_there(place) || is_by_websocket && place.url.is_some());
         for (place, named, _) in answered {
             client.known_mut().met_hub(place, named.as_ref(), &key)?;
         }
@@ -462,6 +470,22 @@ impl Where {
     pub fn hub_text(&self, client: &Client) -> Option<String> {
         self.hub.as_deref().or(client.known().defaults().1).map(str::to_string)
     }
+}
+
+/// The addresses of a hub's places, and the WebSocket to it. What a WebSocket's host says of UDP counts where nothing else does.
+fn all_places<'a>(
+    places: impl Iterator<Item = &'a HubPlace> + Clone,
+) -> (Vec<SocketAddr>, Option<TunnelUrl>) {
+    let url = places.clone().find_map(|place| place.url.clone());
+    let of = |is_url: bool| places.clone().filter(move |place| place.url.is_some() == is_url);
+    let is_named = of(false).next().is_some();
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in of(!is_named).flat_map(|place| &place.addresses) {
+        if !addresses.contains(address) {
+            addresses.push(*address);
+        }
+    }
+    (addresses, url)
 }
 
 /// The user's device `name`, if it announces itself on this network.

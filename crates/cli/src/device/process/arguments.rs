@@ -39,7 +39,8 @@ pub struct Arguments {
     pub(super) coap_events: Vec<TopicPattern>,
     /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone. Given again, a further
     /// address of the same hub, which the device goes on with within ten seconds when it is silent at the one before; all
-    /// addresses of a name count.
+    /// addresses of a name count. As wss://HOST, the hub's pages, by which the device goes where UDP is blocked, also
+    /// through a proxy (HTTPS_PROXY).
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB", value_delimiter = ',')]
     pub(super) hub: Vec<String>,
     /// A label by which rollouts select the device, as site=harbour; by default as the last time.

@@ -13,9 +13,13 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use tenure_hal::Instant;
 use tenure_node::Input;
+use tenure_reach::TunnelUrl;
 use tenure_wire::{Address, PublicKey};
 
-use crate::reach::network::{HUB_PORT, addresses_from, is_name, split_key};
+use crate::reach::hub_link::nowhere;
+use crate::reach::network::{
+    HUB_PORT, addresses_from, host_of_url, is_name, split_key, websocket_of,
+};
 use crate::terminal::output::Output;
 
 /// The most addresses of a hub: each is tried for four seconds while all are silent.
@@ -39,6 +43,8 @@ pub(super) struct NamedHub {
     key: Option<PublicKey>,
     /// Where the device listens, which says what it can send to.
     listen: SocketAddr,
+    /// The WebSocket to it, for where UDP is blocked.
+    url: Option<TunnelUrl>,
 }
 
 /// What a look-up found: the addresses of all names that have some, and why others have none.
@@ -52,9 +58,9 @@ impl NamedHub {
     /// The hub of `--hub`, given once or more often, of a device that listens at `listen`.
     ///
     /// # Errors
-    /// A key is none, or there are two; an address is none, or the device can't send to it.
+    /// A key is none, or there are two; an address is none, or the device can't send to it; or two WebSockets are named.
     pub(super) fn of(texts: &[String], listen: SocketAddr) -> anyhow::Result<Self> {
-        let mut hub = Self { texts: Vec::new(), key: None, listen };
+        let mut hub = Self { texts: Vec::new(), key: None, listen, url: None };
         for text in texts {
             let (address, key) = split_key(text)?;
             if let (Some(pinned), Some(key)) = (hub.key, key)
@@ -62,11 +68,21 @@ impl NamedHub {
             {
                 bail!("--hub names two keys; a hub that runs in several places has one");
             }
+            hub.key = hub.key.or(key);
+            if TunnelUrl::is_meant(address) {
+                if hub.url.replace(websocket_of(address)?).is_some() {
+                    bail!("--hub names two WebSockets; a device goes by one");
+                }
+                continue;
+            }
             if !is_name(address) {
                 addresses_from(listen, address, HUB_PORT)?;
             }
-            hub.key = hub.key.or(key);
             hub.texts.push(address.to_owned());
+        }
+        // Its host has UDP at the usual port, unless something else is said.
+        if hub.texts.is_empty() {
+            hub.texts.extend(hub.url.as_ref().map(host_of_url));
         }
         if hub.texts.len() > ADDRESSES_MAX {
             bail!("a device knows {ADDRESSES_MAX} addresses of its hub at most");
@@ -81,6 +97,9 @@ impl NamedHub {
                 Ok(addresses) => found.addresses.extend(addresses.into_iter().map(Address::from)),
                 Err(error) => found.missing.push(format!("{error:#}")),
             }
+        }
+        if self.url.is_some() && found.addresses.is_empty() {
+            found.addresses.push(nowhere().into());
         }
         found.addresses.truncate(ADDRESSES_MAX);
         found
@@ -135,6 +154,19 @@ impl HubNames {
     pub(super) fn found(&self) -> (Option<(Address, Option<PublicKey>)>, Vec<Address>) {
         let mut addresses = self.addresses.iter().cloned();
         (addresses.next().map(|first| (first, self.hub.key)), addresses.collect())
+    }
+
+    /// The WebSocket to the hub, if one is named.
+    pub(super) fn url(&self) -> Option<&TunnelUrl> {
+        self.hub.url.as_ref()
+    }
+
+    /// The hub's addresses, as its link takes them.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
+        self.addresses.iter().filter_map(|address| match address {
+            Address::Udp(socket) => Some(*socket),
+            _ => None,
+        })
     }
 
     /// Looks up when it is time to, which is sooner while the device isn't listed; returns what the device is to be told.
@@ -198,6 +230,9 @@ impl HubNames {
             let kept: Vec<_> =
                 self.addresses.iter().filter(|kept| !addresses.contains(kept)).cloned().collect();
             addresses.extend(kept);
+            if addresses.len() > 1 {
+                addresses.retain(|address| *address != nowhere().into());
+            }
             addresses.truncate(ADDRESSES_MAX);
         }
         let is_new = !addresses.is_empty() && addresses != self.addresses;
@@ -261,6 +296,28 @@ mod tests {
         // One name of two has an address, and the other one keeps what it had.
         assert!(names.take(Instant::BOOT, found(&[9], &["no answer"]), &output));
         assert_eq!(names.addresses, [at(9), at(8)]);
+    }
+
+    #[test]
+    fn hub_whose_name_a_proxy_alone_knows_is_nowhere_until_it_is_found() {
+        let (mut names, output) = (names("wss://nohost.invalid"), Output::new(false));
+        let only = |names: &HubNames| names.sockets().collect::<Vec<_>>();
+        names.take(Instant::BOOT, names.hub.look_up(), &output);
+        assert_eq!(only(&names), [nowhere()]);
+        assert!(names.take(Instant::BOOT, found(&[7], &[]), &output));
+        // One that isn't found any more keeps what it had.
+        names.take(Instant::BOOT, names.hub.look_up(), &output);
+        assert_eq!(names.addresses, [at(7)]);
+    }
+
+    #[test]
+    fn websocket_is_named_once_and_says_where_udp_is_if_nothing_else_does() {
+        let named = hub(&["wss://127.0.0.1"]).unwrap();
+        assert_eq!(named.texts, ["127.0.0.1:7369"]);
+        let named = hub(&["hub.example:7", "wss://pages.example:8443"]).unwrap();
+        assert_eq!(named.texts, ["hub.example:7"]);
+        assert_eq!(named.url.unwrap().to_string(), "wss://pages.example:8443");
+        assert!(hub(&["wss://a.example", "wss://b.example"]).is_err() && hub(&["wss://"]).is_err());
     }
 
     #[test]

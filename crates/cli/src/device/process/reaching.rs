@@ -28,12 +28,7 @@ impl Reaching {
         single: Option<&Path>,
         dates: Dates,
     ) -> anyhow::Result<Self> {
-        let known = single.map(servers::load).transpose()?.unwrap_or_default();
-        let load = move || match Authorities::load(&paths) {
-            Ok(authorities) => Ok(authorities.certificates()),
-            Err(error) => Err(format!("{error:#}")),
-        };
-        let reach = Reach::new(Servers::new(load).with(known), dates);
+        let reach = Reach::new(judged(paths, single)?, dates);
         reach.map(Self).context("machines can't reach servers")
     }
 
@@ -55,6 +50,19 @@ impl Reaching {
             self.0.visit(now, visit);
         }
     }
+}
+
+/// Servers, and whom they are judged by.
+///
+/// # Errors
+/// `single` can't be used.
+pub(super) fn judged(paths: Vec<PathBuf>, single: Option<&Path>) -> anyhow::Result<Servers> {
+    let known = single.map(servers::load).transpose()?.unwrap_or_default();
+    let load = move || match Authorities::load(&paths) {
+        Ok(authorities) => Ok(authorities.certificates()),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    Ok(Servers::new(load).with(known))
 }
 
 impl AsFd for Reaching {

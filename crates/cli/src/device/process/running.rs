@@ -10,10 +10,11 @@ use anyhow::Context as _;
 use serde_json::json;
 use tenure_board_linux::{FileFlash, LinuxClock, LinuxEntropy, UdpLink, Watchdog, wait_any};
 use tenure_bridge::Published;
-use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
+use tenure_hal::{Clock as _, Instant, Peripheral};
 use tenure_node::{
     Bedtime, Config, Door as _, Input, Moment, Node, Notice, Parts, SleepPolicy, Wake,
 };
+use tenure_reach::TunnelWay;
 use tenure_replay::{Recorded, Tape};
 use tenure_wire::console::{IN_MESH, LISTENS_ON};
 use tenure_wire::control::{Client as _, Enrol};
@@ -26,6 +27,7 @@ use super::bridging::Bridging;
 use super::coap::DeviceCoap;
 use super::dates::SharedDate;
 use super::hub_names::HubNames;
+use super::hub_way;
 use super::outside::{Outside, Ways};
 use super::pace::{Continued, Pace, Round};
 use super::pages::DevicePages;
@@ -37,6 +39,7 @@ use crate::home::known::Known;
 use crate::make::symbols::MachineSymbols;
 use crate::reach::client::OwnerKeys;
 use crate::reach::discovery::Discovery;
+use crate::reach::hub_link::{HubLink, OF_DEVICES};
 use crate::reach::network::DATAGRAMS_PER_TURN;
 use crate::terminal::output::Output;
 use crate::terminal::stop::Stop;
@@ -52,7 +55,7 @@ const NAP_IN_DISCOVERY: Duration = Duration::from_secs(2);
 /// A node with its link, clock and randomness: what a board's main loop turns.
 pub struct Running {
     pub(super) node: Recorded<FileFlash>,
-    pub(super) link: UdpLink,
+    pub(super) link: HubLink,
     clock: LinuxClock,
     entropy: LinuxEntropy,
     symbols: MachineSymbols,
@@ -137,6 +140,7 @@ impl Running {
             }
         }
         lend_engine(&mut node, native_speed);
+        let link = HubLink::over(link);
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
@@ -176,6 +180,15 @@ impl Running {
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         self.node.lend()
+    }
+
+    /// Finds its hub by `names`, and goes there by `detour` where UDP is blocked.
+    pub(super) fn find_hub_by(&mut self, names: HubNames, detour: Option<TunnelWay>) {
+        if let Some(way) = detour {
+            self.link.go_round_by(way, OF_DEVICES);
+        }
+        self.link.hub_is_at(names.sockets());
+        self.hub_names = Some(names);
     }
 
     /// Keeps the date by which certificates are judged in `date` from now on.
@@ -303,7 +316,7 @@ impl Running {
         let peripherals = node.lend().detach_all();
         let (parts, tape) = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
-        deep_sleep::wait(until, hears, (&link, &clock), stop, || watchdog.feed())?;
+        deep_sleep::wait(until, hears, (&link.sockets(), &clock), stop, || watchdog.feed())?;
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
@@ -445,7 +458,11 @@ impl Running {
         let (now, is_listed) = (self.clock.now(), self.node.node().is_listed());
         let found = self.hub_names.as_mut().and_then(|names| names.turn(now, is_listed, output));
         if let Some(found) = found {
+            self.link.hub_is_at(self.hub_names.iter().flat_map(HubNames::sockets));
             self.with_moment(|node, moment| node.take(moment, found));
+        }
+        while let Some(news) = self.link.news() {
+            hub_way::tell(&news, output);
         }
         let mut wake = self.with_moment(|node, moment| node.poll(moment));
         // Before it is answered that a machine was installed: who is told so may visit it at once.
@@ -569,8 +586,10 @@ impl Running {
             Wake::At(at) => at.since(self.clock.now()).min(longest),
             Wake::Never => longest,
         };
+        let span = self.link.due_in().map_or(span, |due_in| due_in.min(span));
         self.pace.set(Pace { due: self.clock.now() + span, worked: tenure_board_linux::worked() });
-        let mut sockets: Vec<&dyn AsFd> = vec![stop, &self.link];
+        let mut sockets: Vec<&dyn AsFd> = vec![stop];
+        sockets.extend(self.link.sockets());
         sockets.extend(self.hub_names.as_ref().map(|names| names as &dyn AsFd));
         sockets.extend(self.reaching.as_ref().map(|reaching| reaching as &dyn AsFd));
         sockets.extend(self.bridging.as_ref().map(|bridging| bridging as &dyn AsFd));
