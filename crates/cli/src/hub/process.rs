@@ -621,11 +621,14 @@ fn announce(
         "event": "listening", "address": address, "key": key, "pages": null, "devices": listed, "devices_max": devices_max.count,
     });
     if let Some(Served { url, owners, guests }) = pages {
+        let websocket = url.replacen("http", "ws", 1);
         text += &format!(
-            "\n  pages: {url}; sign in with: tenure login --hub {address}\
+            "\n  where UDP is blocked: --hub {address}#{key},{websocket}\
+             \n  pages: {url}; sign in with: tenure login --hub {address}\
              \n  pages of machines: {url}/m/NAME@DEVICE, which it calls as #{owners} for the device's owner \
              and as #{guests} for guests"
         );
+        object["websocket"] = websocket.into();
         object["pages"] = url.as_str().into();
         object["owners"] = owners.to_string().into();
         object["guests"] = guests.to_string().into();

@@ -6,6 +6,7 @@
 //! Invariants:
 //! - What is for others than the hub goes by UDP alone.
 //! - While the WebSocket is used, the hub is asked by UDP now and then, and the link goes back once it has answered that.
+//! - What the hub is to relay goes by the way by which the hub speaks: it relays for nobody who is elsewhere than it knows.
 
 mod choice;
 
@@ -18,7 +19,7 @@ use tenure_board_linux::{LinuxEntropy, UdpLink, wait_any};
 use tenure_hal::{Entropy as _, Link as _, LinkError};
 use tenure_reach::{Told, Tunnel, TunnelUrl, TunnelWay};
 use tenure_wire::carried;
-use tenure_wire::datagram::{Challenge, Datagram, Echo, Probe};
+use tenure_wire::datagram::{Challenge, Datagram, Echo, Probe, Relayed};
 
 use choice::{Choice, Due};
 pub use choice::{OF_COMMANDS, OF_DEVICES};
@@ -54,6 +55,8 @@ struct Detour {
     last_to: Option<SocketAddr>,
     choice: Choice,
     tunnel: Option<Tunnel>,
+    /// Whether what the hub said last came by the WebSocket.
+    hears_by_websocket: bool,
     /// The nonce of the questions by UDP.
     nonce: Option<Echo>,
     /// What wasn't taken yet. A command takes none, and does not live long.
@@ -76,6 +79,7 @@ impl HubLink {
             last_to: None,
             choice: Choice::new(Instant::now(), patience),
             tunnel: None,
+            hears_by_websocket: false,
             nonce: None,
             news: VecDeque::new(),
             failure: None,
@@ -147,8 +151,8 @@ impl HubLink {
         let detour = self.detour.as_mut().filter(|detour| detour.hub.contains(to));
         let Some(detour) = detour else { return self.udp.send(to, datagram) };
         detour.last_to = Some(*to);
-        if detour.choice.is_by_websocket()
-            && let Some(tunnel) = &detour.tunnel
+        if let Some(tunnel) = &detour.tunnel
+            && (detour.choice.is_by_websocket() || detour.is_still_relayed(datagram))
         {
             return if tunnel.send(datagram) { Ok(()) } else { Err(LinkError::Busy) };
         }
@@ -179,6 +183,11 @@ impl HubLink {
 }
 
 impl Detour {
+    /// Whether the hub, which answers by UDP again, relays this by the WebSocket alone: it knows no other way yet.
+    fn is_still_relayed(&self, datagram: &[u8]) -> bool {
+        self.hears_by_websocket && Relayed::parse(datagram).is_some()
+    }
+
     /// Does what is due.
     fn act(&mut self, udp: &mut UdpLink) {
         match self.choice.due(Instant::now()) {
@@ -189,7 +198,7 @@ impl Detour {
                 Err(error) => self.failed(format!("the system has no thread: {error}")),
             },
             Due::Ask => self.ask(udp),
-            Due::Close => self.tunnel = None,
+            Due::Close => (self.tunnel, self.hears_by_websocket) = (None, false),
         }
     }
 
@@ -216,6 +225,8 @@ impl Detour {
         let is_own = echo.is_some() && echo == self.nonce;
         if is_own {
             self.nonce = None;
+        } else if !self.choice.is_by_websocket() {
+            self.hears_by_websocket = false;
         }
         if self.choice.heard_by_udp(Instant::now(), is_own) {
             self.failure = None;
@@ -230,6 +241,7 @@ impl Detour {
             match self.tunnel.as_mut()?.told()? {
                 Told::Open => self.opened(),
                 Told::Datagram(datagram) => {
+                    self.hears_by_websocket = true;
                     let place = into.get_mut(..datagram.len()).zip(self.last_to);
                     if let Some((into, from)) = place {
                         into.copy_from_slice(&datagram);
@@ -237,7 +249,7 @@ impl Detour {
                     }
                 }
                 Told::Over(why) => {
-                    self.tunnel = None;
+                    (self.tunnel, self.hears_by_websocket) = (None, false);
                     self.failed(why.to_string());
                 }
             }

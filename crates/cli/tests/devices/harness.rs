@@ -157,7 +157,7 @@ impl User {
     }
 }
 
-fn complaint(output: Output, arguments: &[&str]) -> String {
+pub(crate) fn complaint(output: Output, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(1), "tenure {arguments:?} must fail");
     let error = String::from_utf8(output.stderr).unwrap();
     let mut error = error.as_str();

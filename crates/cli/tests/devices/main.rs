@@ -2,6 +2,7 @@
 
 mod addresses;
 mod at_once;
+mod blocked;
 mod boards;
 mod bridge;
 mod browser;
