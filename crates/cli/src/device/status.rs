@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         format!("{address}, {answers}")
     });
     let uptime = std::time::Duration::from_secs(status.uptime_ms / 1000);
-    let at = client.shown(&device.route.address);
+    let at = client.link.shown(&device.route.address);
     let mut lines = vec![
         format!("device    {}, at {at}, key {}", status.name, device.route.key),
         format!("software  {}", status.version),

@@ -31,7 +31,6 @@ pub use via::in_mesh;
 
 mod control;
 mod dead_end;
-mod detour;
 mod via;
 mod ways;
 
@@ -101,7 +100,8 @@ impl OwnerKeys {
 /// Calls machines, and waits.
 pub struct Client {
     endpoint: Endpoint<Address>,
-    link: HubLink,
+    /// The way to devices, and to the hub.
+    pub link: HubLink,
     clock: LinuxClock,
     entropy: LinuxEntropy,
     own: MachineId,
@@ -298,9 +298,9 @@ impl Client {
         what: &str,
     ) -> anyhow::Result<(SocketAddr, Identity)> {
         let each: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
-        match self.identify_any(&each, RELAY_AFTER, self.patience())? {
+        match self.identify_any(&each, RELAY_AFTER, self.link.patience_with_hub())? {
             Some((Address::Udp(address), identity)) => Ok((address, identity)),
-            _ => Err(self.no_websocket().unwrap_or_else(|| no_answer(what, addresses))),
+            _ => Err(self.link.no_websocket().unwrap_or_else(|| no_answer(what, addresses))),
         }
     }
 

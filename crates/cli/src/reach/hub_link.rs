@@ -9,6 +9,7 @@
 //! - What the hub is to relay goes by the way by which the hub speaks: it relays for nobody who is elsewhere than it knows.
 
 mod choice;
+mod command;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -384,7 +384,7 @@ impl Where {
         let is_open = matches!(by_hub, ByHub { answers_others: Some(true), .. })
             || matches!(by_hub, ByHub { answers_others: None, relayed: Err(_) });
         // Where UDP is blocked the hub alone is reached.
-        if is_open && !client.is_by_websocket() {
+        if is_open && !client.link.is_by_websocket() {
             return Ok(direct);
         }
         // Whichever way the device answers by first, its machines are called by.
@@ -451,12 +451,12 @@ impl Where {
             return Err(error);
         }
         let (addresses, url) = all_places(found.iter().map(|(.., place)| place));
-        client.hub_is_at(&addresses, url);
+        client.link.lead_to(&addresses, url);
         let (address, identity) = client.identify(&addresses, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
         client.authority().check_hub(&key)?;
         let is_there = |place: &HubPlace| place.addresses.contains(&address);
-        let is_by_websocket = client.is_by_websocket();
+        let is_by_websocket = client.link.is_by_websocket();
         let answered = found
             .iter()
             .filter(|(.., place)| is_there(place) || is_by_websocket && place.url.is_some());

@@ -146,13 +146,16 @@ fn is_in(address: IpAddr, named: &str) -> bool {
     };
     let network = network.trim_start_matches('[').trim_end_matches(']');
     let (Ok(network), Some(length)) = (network.parse::<IpAddr>(), length) else { return false };
-    let differ = match (address, network) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => (u32::from(one) ^ u32::from(other)).leading_zeros(),
-        (IpAddr::V6(one), IpAddr::V6(other)) => (u128::from(one) ^ u128::from(other)).leading_zeros(),
+    let (alike, bits) = match (address, network) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            ((u32::from(one) ^ u32::from(other)).leading_zeros(), 32)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => {
+            ((u128::from(one) ^ u128::from(other)).leading_zeros(), 128)
+        }
         _ => return false,
     };
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    differ >= length.min(bits)
+    alike >= length.min(bits)
 }
 
 impl fmt::Debug for Proxy {

@@ -1,4 +1,4 @@
-//! The way of a command to its hub where UDP is blocked: a WebSocket to the hub's pages.
+//! The link of a command: how it goes to a hub whose UDP is blocked, and how that is said.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use tenure_tls_client::{Date, Dates};
 use tenure_wire::Address;
 use tenure_wire::control::DateTeller;
 
-use super::{Client, IDENTIFY_TIMEOUT};
-use crate::reach::hub_link::OF_COMMANDS;
+use super::{HubLink, OF_COMMANDS};
 use crate::tls::files::Authorities;
 
-/// How long a hub may take to say who it is if a WebSocket is to be opened first, through a proxy perhaps.
+/// How long a hub may take to say who it is, and how long if a WebSocket is to be opened first, through a proxy perhaps.
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
 const IDENTIFY_BY_WEBSOCKET_TIMEOUT: Duration = Duration::from_secs(12);
 
-impl Client {
+impl HubLink {
     /// Takes these addresses for the hub's; if it is silent there, it is reached by the WebSocket at `url`, if one is known.
-    pub fn hub_is_at(&mut self, addresses: &[SocketAddr], url: Option<TunnelUrl>) {
-        if let Some(url) = url.filter(|url| self.link.detour() != Some(url)) {
+    pub fn lead_to(&mut self, addresses: &[SocketAddr], url: Option<TunnelUrl>) {
+        if let Some(url) = url.filter(|url| self.detour() != Some(url)) {
             let servers = Servers::new(|| match Authorities::load(&[]) {
                 Ok(authorities) => Ok(authorities.certificates()),
                 Err(error) => Err(format!("{error:#}")),
@@ -30,19 +30,17 @@ impl Client {
                 Some(Date { since_1970, teller: DateTeller::Clock })
             });
             let way = TunnelWay::from_environment(url, Arc::new(servers), dates);
-            self.link.go_round_by(way, OF_COMMANDS);
+            self.go_round_by(way, OF_COMMANDS);
         }
-        self.link.hub_is_at(addresses.iter().copied());
+        self.hub_is_at(addresses.iter().copied());
     }
 
-    /// Whether the hub is reached by WebSocket, as it is silent by UDP.
-    pub fn is_by_websocket(&self) -> bool {
-        self.link.is_by_websocket()
-    }
-
-    /// Why the hub couldn't be reached by WebSocket, if that was tried.
-    pub fn failure_of_websocket(&self) -> Option<String> {
-        self.link.failure().map(str::to_owned)
+    /// How long the hub may take to say who it is.
+    pub fn patience_with_hub(&self) -> Duration {
+        match self.detour() {
+            Some(_) => IDENTIFY_BY_WEBSOCKET_TIMEOUT,
+            None => IDENTIFY_TIMEOUT,
+        }
     }
 
     /// An address for people, with the way there.
@@ -54,17 +52,9 @@ impl Client {
         }
     }
 
-    /// How long whoever is at a host may take to say who it is.
-    pub(super) fn patience(&self) -> Duration {
-        match self.link.detour() {
-            Some(_) => IDENTIFY_BY_WEBSOCKET_TIMEOUT,
-            None => IDENTIFY_TIMEOUT,
-        }
-    }
-
     /// Why the hub can't be reached by WebSocket either, if that was tried.
-    pub(super) fn no_websocket(&self) -> Option<anyhow::Error> {
-        let (url, why) = (self.link.detour()?, self.link.failure()?);
+    pub fn no_websocket(&self) -> Option<anyhow::Error> {
+        let (url, why) = (self.detour()?, self.failure()?);
         Some(anyhow!("the hub gives no answer by UDP, and none by {url}: {why}"))
     }
 }
