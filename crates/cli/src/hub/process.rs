@@ -294,8 +294,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     hub.storage().end_former_owners();
     let serving = entrance.map(|entrance| serving(entrance, arguments)).transpose()?;
     // Connections come to the pages' port.
-    let by_connections =
-        serving.is_some().then(|| ByConnections::listen(&running)).transpose()?;
+    let by_connections = serving.is_some().then(|| ByConnections::listen(&running)).transpose()?;
     let pages = serving.map(|serving| serving.start(hub.storage())).transpose()?;
     hub.storage().admit(owners, pages.as_ref().map(|pages| pages.url.clone()));
     if let Some(rules) = rules {

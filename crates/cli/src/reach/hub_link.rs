@@ -165,10 +165,7 @@ impl HubLink {
     ///
     /// # Errors
     /// The link is broken.
-    pub fn receive(
-        &mut self,
-        into: &mut [u8],
-    ) -> Result<Option<(usize, SocketAddr)>, LinkError> {
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, SocketAddr)>, LinkError> {
         let Self { udp, detour } = self;
         let Some(detour) = detour else { return udp.receive(into) };
         detour.act(udp);
@@ -260,8 +257,7 @@ impl Detour {
     /// Takes note that the WebSocket is open.
     fn opened(&mut self) {
         self.failure = None;
-        self.choice.opened(Instant::now());
-        if self.choice.is_by_websocket() {
+        if self.choice.opened(Instant::now()) {
             self.news.push_back(News::ByWebSocket(self.way.to_string()));
         }
     }

@@ -22,8 +22,8 @@ use crate::web::openapi::Document;
 use crate::web::pages::{self, bills, logs};
 use crate::web::state::HubState;
 use crate::web::{
-    alarms, assets, datagrams, gate, health, layers, lists, metrics, nowhere, observe, openapi, packages,
-    people, receipts, rollouts,
+    alarms, assets, datagrams, gate, health, layers, lists, metrics, nowhere, observe, openapi,
+    packages, people, receipts, rollouts,
 };
 
 /// How long a request may take, its body included.

@@ -100,15 +100,16 @@ impl Choice {
         std::mem::replace(&mut self.way, Way::Udp) == Way::WebSocket
     }
 
-    /// The WebSocket is open.
-    pub(super) fn opened(&mut self, now: Instant) {
+    /// The WebSocket is open; whether that changes the way.
+    pub(super) fn opened(&mut self, now: Instant) -> bool {
         self.open_pause = AGAIN;
         // UDP answered meanwhile.
         if self.way != Way::Opening {
-            return;
+            return false;
         }
         (self.way, self.close_at) = (Way::WebSocket, None);
         (self.ask_at, self.ask_pause) = (now + ASKED, ASKED);
+        true
     }
 
     /// The WebSocket is over, or couldn't be had; whether it was needed.
@@ -186,8 +187,7 @@ mod tests {
             scene.choice.sent(scene.start);
             assert_eq!([scene.due(3), scene.due(4)], [Due::Nothing, Due::Open]);
             assert!(!scene.choice.is_by_websocket(), "not before it is open");
-            scene.choice.opened(scene.at(5));
-            assert!(scene.choice.is_by_websocket());
+            assert!(scene.choice.opened(scene.at(5)) && scene.choice.is_by_websocket());
             scene
         }
     }
@@ -227,8 +227,7 @@ mod tests {
         assert!(scene.choice.heard_by_udp(scene.at(10), true));
         scene.choice.sent(scene.at(11));
         assert_eq!(scene.due(15), Due::Open);
-        scene.choice.opened(scene.at(15));
-        assert!(scene.choice.is_by_websocket());
+        assert!(scene.choice.opened(scene.at(15)) && scene.choice.is_by_websocket());
         assert_eq!(scene.due(19), Due::Nothing, "it isn't closed any more");
     }
 
@@ -238,8 +237,7 @@ mod tests {
         scene.choice.sent(scene.start);
         assert_eq!(scene.due(4), Due::Open);
         assert!(!scene.choice.heard_by_udp(scene.at(5), false), "the way is as it was");
-        scene.choice.opened(scene.at(6));
-        assert!(!scene.choice.is_by_websocket());
+        assert!(!scene.choice.opened(scene.at(6)) && !scene.choice.is_by_websocket());
         assert_eq!([scene.due(49), scene.due(50)], [Due::Nothing, Due::Close]);
     }
 
@@ -264,7 +262,7 @@ mod tests {
         assert_eq!(scene.due(0), Due::Nothing);
         scene.choice.sent(scene.start);
         assert_eq!(scene.due(0), Due::Open);
-        scene.choice.opened(scene.at(1));
+        assert!(scene.choice.opened(scene.at(1)));
         assert_eq!(scene.due(1_000), Due::Nothing);
         assert!(scene.choice.over(scene.at(1_000)));
         scene.choice.sent(scene.at(1_000));
