@@ -169,6 +169,12 @@ impl HubLink {
         let Self { udp, detour } = self;
         let Some(detour) = detour else { return udp.receive(into) };
         detour.act(udp);
+        // Whoever floods this computer by UDP takes nothing of what the hub says.
+        if detour.choice.is_by_websocket()
+            && let Some(received) = detour.receive(into)
+        {
+            return Ok(Some(received));
+        }
         while let Some((length, from)) = udp.receive(into)? {
             let is_own = detour.hub.contains(&from)
                 && detour.heard_by_udp(into.get(..length).unwrap_or_default());
@@ -226,8 +232,9 @@ impl Detour {
         } else if !self.choice.is_by_websocket() {
             self.hears_by_websocket = false;
         }
-        if self.choice.heard_by_udp(Instant::now(), is_own) {
-            self.failure = None;
+        let is_back = self.choice.heard_by_udp(Instant::now(), is_own);
+        // Also after it was said that there is no way at all.
+        if self.failure.take().is_some() || is_back {
             self.news.push_back(News::ByUdp);
         }
         is_own
