@@ -190,6 +190,7 @@ fn devices_by_websocket_and_by_udp_call_each_other() {
     let ways: Vec<&Value> =
         devices["devices"].as_array().unwrap().iter().map(|one| &one["way"]).collect();
     assert!(ways.contains(&&"hub".into()), "{devices}");
+    assert!(devices.to_string().contains("127.0.0.1, by WebSocket"), "{devices}");
 }
 
 /// Whether the gate of the test below lets UDP through.

@@ -9,6 +9,7 @@ use tenure_hub::{
 };
 use tenure_wire::Name;
 use tenure_wire::NoResult;
+use tenure_wire::carried::Shown;
 use tenure_wire::directory::{DeviceRecord, Found};
 use tenure_wire::printable::counted;
 
@@ -284,7 +285,7 @@ impl Database {
             owner,
             device_key,
             record.device_machine.to_string(),
-            kept.seen_at.to_string(),
+            Shown(&kept.seen_at).to_string(),
             record.machines.len() as i64,
             seconds(*unix_s),
             seconds(record.expires_unix_s),
@@ -306,7 +307,7 @@ impl Database {
             by: "",
             action,
             subject: device,
-            detail: &kept.seen_at.to_string(),
+            detail: &Shown(&kept.seen_at).to_string(),
             owner: &owner,
         };
         audit::append(&self.connection, &event)

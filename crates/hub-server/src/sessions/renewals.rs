@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use tenure_hub::{Kept, Renewal};
+use tenure_wire::carried::Shown;
 
 use crate::store::audit::seconds;
 use crate::store::sql::{self, Connection, Next, Value};
@@ -31,7 +32,8 @@ pub(super) fn renew(
 ) -> Result<Vec<bool>, sql::Error> {
     let bytes = |kept: &Kept| postcard::to_allocvec(kept).unwrap_or_default();
     let rows: Vec<_> = renewals.iter().map(|one| (bytes(&one.before), bytes(&one.kept))).collect();
-    let places: Vec<String> = renewals.iter().map(|one| one.kept.seen_at.to_string()).collect();
+    let places: Vec<String> =
+        renewals.iter().map(|one| Shown(&one.kept.seen_at).to_string()).collect();
     let names: Vec<Value<'_>> =
         renewals.iter().map(|one| Value::Text(one.device.as_str())).collect();
     let before: Vec<Value<'_>> = rows.iter().map(|(before, _)| Value::Blob(before)).collect();

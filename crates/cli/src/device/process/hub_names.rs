@@ -231,7 +231,7 @@ impl HubNames {
                 self.addresses.iter().filter(|kept| !addresses.contains(kept)).cloned().collect();
             addresses.extend(kept);
             if addresses.len() > 1 {
-                addresses.retain(|address| *address != nowhere().into());
+                addresses.retain(|address| *address != Address::from(nowhere()));
             }
             addresses.truncate(ADDRESSES_MAX);
         }
