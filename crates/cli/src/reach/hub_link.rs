@@ -280,3 +280,6 @@ impl Detour {
         self.failure = Some(why);
     }
 }
+
+#[cfg(test)]
+mod tests;

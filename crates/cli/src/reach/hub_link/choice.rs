@@ -84,7 +84,7 @@ impl Choice {
 
     /// Something was sent to the hub by UDP.
     pub(super) fn sent(&mut self, now: Instant) {
-        self.silent_since.get_or_insert(now);
+        self.silent_since = self.silent_since.or(Some(now));
     }
 
     /// Something came from the hub by UDP, which answers this link's own question or not; whether that changes the way.
