@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tenure_reach::Servers;
 use tenure_reach::websocket::{Incoming, Kind, Message, Side, accept_of, frame};
 use tenure_tls_client::Dates;
+use tenure_wire::datagram::Cookie;
+use tenure_wire::{Epoch, PublicKey};
 
 use super::*;
 
@@ -94,10 +96,8 @@ fn answer_to_the_links_own_question_leads_back_to_udp_and_nothing_else_does() {
     let mut datagram = [0; 256];
     hub.recv_from(&mut datagram).unwrap();
     // Somebody else's challenge is handed on, and changes nothing.
-    let key = tenure_wire::PublicKey([1; 32]);
     let challenge = |echo| {
-        let (epoch, cookie) =
-            (tenure_wire::Epoch([0; 8]), tenure_wire::datagram::Cookie([0; 16]));
+        let (epoch, cookie, key) = (Epoch([0; 8]), Cookie([0; 16]), PublicKey([1; 32]));
         Challenge { echo, epoch, cookie, key }.to_bytes()
     };
     hub.send_to(&challenge(Echo([9; 16])), link.address()).unwrap();
