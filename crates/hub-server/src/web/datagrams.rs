@@ -1,7 +1,7 @@
 //! `GET /datagrams`: the datagrams of devices and commands whose network blocks UDP, by WebSocket (RFC 6455).
 //!
-//! Who is there shows in the sessions inside, as with UDP. A connection that the hub's thread doesn't hear in is one of a stranger,
-//! who gets a place among few and a slow pace (`running::carried`).
+//! Who is there shows in the sessions inside, as with UDP. A host at which the hub lists no device is a stranger's: its connections
+//! get a place among few, and a slow pace (`running::carried`).
 //!
 //! Invariants:
 //! - A connection holds one message of a client's, and what waits in its bounded queues.
