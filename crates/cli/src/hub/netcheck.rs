@@ -7,17 +7,20 @@ use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use tenure_rpc::NoResult;
 use tenure_wire::Address;
+use tenure_wire::carried::{self, Shown};
 use tenure_wire::directory::{Seen, function as directory};
 use tenure_wire::printable::counted;
 
 use self::here::{interfaces, ipv6, is_on_link, is_routed, proxies};
+use self::named::{Named, names, websocket};
 use crate::reach::client::{Client, Route, nothing_listens};
-use crate::reach::network::{HUB_PORT, UNREADABLE, addresses_of, is_name, split_key};
+use crate::reach::network::UNREADABLE;
 use crate::reach::whom::Where;
 use crate::terminal::clock::{now_in_milliseconds, rough};
 use crate::terminal::output::{Output, tell};
 
 mod here;
+mod named;
 #[cfg(test)]
 mod tests;
 
@@ -78,15 +81,22 @@ fn to_hub(
     text: &str,
     own: &[IpAddr],
 ) -> anyhow::Result<()> {
-    let (named, addresses) = names(text);
-    report.say_all(&named);
-    if addresses.is_empty() {
+    let Named { findings, addresses, url } = names(text);
+    report.say_all(&findings);
+    if addresses.is_empty() && url.is_none() {
         return Ok(());
     }
     let echoes = probe(client, &addresses)?;
-    report.say_all(&udp(&addresses, &echoes, own));
-    if echoes.iter().any(|echo| echo.trip().is_some()) {
-        let told = place.hub_route(client).and_then(|route| ask(client, &route));
+    let has_udp = echoes.iter().any(|echo| echo.trip().is_some());
+    // Where UDP is blocked that leads by WebSocket.
+    let told = (has_udp || url.is_some())
+        .then(|| place.hub_route(client).and_then(|route| ask(client, &route)));
+    let is_by_websocket = client.link.is_by_websocket();
+    report.say_all(&udp(&addresses, &echoes, own, is_by_websocket));
+    if let Some(url) = &url {
+        report.say(&websocket(url, (has_udp, is_by_websocket), client.link.failure()));
+    }
+    if let Some(told) = told.filter(|_| has_udp || is_by_websocket) {
         report.say_all(&heard(told, own));
     }
     Ok(())
@@ -152,33 +162,6 @@ impl Report<'_> {
     }
 }
 
-/// The addresses of the hubs in `text`, which has commas between them, and what was found of each name.
-fn names(text: &str) -> (Vec<Finding>, Vec<SocketAddr>) {
-    let (mut findings, mut all) = (Vec::new(), Vec::new());
-    for text in text.split(',').map(str::trim) {
-        let found = split_key(text)
-            .and_then(|(place, _)| addresses_of(place, HUB_PORT).map(|found| (place, found)));
-        let (place, found) = match found {
-            Ok(found) => found,
-            Err(error) => {
-                let todo = "look at its spelling, and whether this computer finds other names";
-                let facts = json!({ "hub": text });
-                findings.push(Finding::wrong("name", tell(&error), todo).with(facts));
-                continue;
-            }
-        };
-        let texts: Vec<String> = found.iter().map(SocketAddr::to_string).collect();
-        let said = match is_name(place) {
-            true => format!("{place} is found at {}", texts.join(", ")),
-            false => format!("{place} is an address, and needs no look-up"),
-        };
-        let facts = json!({ "hub": place, "addresses": texts });
-        findings.push(Finding::new("name", said).with(facts));
-        all.extend(found);
-    }
-    (findings, all)
-}
-
 /// The answer to a datagram to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
@@ -219,7 +202,12 @@ fn probe(client: &mut Client, addresses: &[SocketAddr]) -> anyhow::Result<Vec<Ec
 }
 
 /// Whether UDP gets to each address of the hub and back. One that is silent is wrong if no other answers.
-fn udp(addresses: &[SocketAddr], echoes: &[Echo], own: &[IpAddr]) -> Vec<Finding> {
+fn udp(
+    addresses: &[SocketAddr],
+    echoes: &[Echo],
+    own: &[IpAddr],
+    is_by_websocket: bool,
+) -> Vec<Finding> {
     let any = echoes.iter().any(|echo| echo.trip().is_some());
     let of_each = addresses.iter().zip(echoes).map(|(address, echo)| {
         let trip = echo.trip();
@@ -232,6 +220,9 @@ fn udp(addresses: &[SocketAddr], echoes: &[Echo], own: &[IpAddr]) -> Vec<Finding
             }
             None if any => {
                 Finding::new("udp", format!("{silent}; the hub is reached at another address"))
+            }
+            None if is_by_websocket => {
+                Finding::new("udp", format!("{silent}; the hub is reached by WebSocket"))
             }
             None => Finding::wrong("udp", silent, lead(address, *echo, own)),
         };
@@ -307,6 +298,9 @@ fn heard(told: anyhow::Result<Option<(Seen, u64)>>, own: &[IpAddr]) -> Vec<Findi
 fn seen_from(from: &Address, own: &[IpAddr]) -> Finding {
     let nat = is_translated(from, own);
     let so = match nat {
+        Some(true) if carried::is_carried(from) => {
+            ", which is none of its own: a proxy is on the way, or a router that translates (NAT)"
+        }
         Some(true) => {
             ", which is none of its own: a router on the way translates (NAT), and devices behind it may need the \
              hub's relay"
@@ -314,15 +308,19 @@ fn seen_from(from: &Address, own: &[IpAddr]) -> Finding {
         Some(false) => ", its own address: no router on the way translates",
         None => "",
     };
-    let said = format!("the hub sees this computer at {from}{so}");
+    let said = format!("the hub sees this computer at {}{so}", Shown(from));
     Finding::new("seen", said).with(json!({ "seen_at": from.to_string(), "nat": nat }))
 }
 
 /// Whether the address that the hub sees is another one than this computer's; `None` if these aren't known.
 fn is_translated(from: &Address, own: &[IpAddr]) -> Option<bool> {
     let Address::Udp(from) = from else { return None };
-    // No router carries an address of a link.
-    let is_own = own.contains(&from.ip()) || is_on_link(&from.ip());
+    let is_own = match carried::host_of(from) {
+        // Of a connection by IPv6 the network alone is told.
+        Some(_) => own.iter().any(|ip| carried::address_of(*ip, from.port()) == *from),
+        // No router carries an address of a link.
+        None => own.contains(&from.ip()) || is_on_link(&from.ip()),
+    };
     (is_own || !own.is_empty()).then_some(!is_own)
 }
 

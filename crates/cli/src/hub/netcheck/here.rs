@@ -107,7 +107,9 @@ pub(super) fn proxies(value: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     });
     let findings: Vec<Finding> = named
         .map(|(name, host)| {
-            let said = format!("{name} names {host}; sessions are UDP, and go by no proxy");
+            let said = format!(
+                "{name} names {host}; UDP goes by no proxy, and WebSocket to a hub that is named as wss:// does"
+            );
             Finding::new("proxy", said).with(json!({ "variable": name, "proxy": host }))
         })
         .collect();

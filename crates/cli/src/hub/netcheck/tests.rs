@@ -1,5 +1,7 @@
 //! Findings of computers, hubs and clocks of all kinds.
 
+use tenure_reach::TunnelUrl;
+
 use super::here::{interface, kind};
 use super::*;
 
@@ -45,6 +47,15 @@ fn address_that_the_hub_sees_and_no_interface_has_is_a_routers() {
     assert_eq!(seen_from(&on_link, &own).object()["nat"], false, "no router carries it");
     let unknown = seen_from(&at([203, 0, 113, 9]), &[]);
     assert!(unknown.object()["nat"].is_null() && unknown.said.ends_with("203.0.113.9:40000"));
+    let six = ips(&["192.168.1.20", "2001:db8:1:2::20"]);
+    for (host, nat) in
+        [("192.168.1.20", false), ("2001:db8:1:2::20", false), ("203.0.113.9", true)]
+    {
+        let by_connection = Address::Udp(carried::address_of(host.parse().unwrap(), 7));
+        let seen = seen_from(&by_connection, &six);
+        assert_eq!(seen.object()["nat"], nat, "{host}");
+        assert!(seen.said.contains(", by WebSocket, "), "{}", seen.said);
+    }
 }
 
 #[test]
@@ -53,12 +64,24 @@ fn silent_address_of_a_hub_is_wrong_only_if_no_other_answers() {
         ["203.0.113.5:7369".parse().unwrap(), "[2001:4860::1]:7369".parse().unwrap()];
     let own = ips(&["192.168.1.20"]);
     let (trip, silent) = (Echo::After(Duration::from_millis(700)), Echo::Silent);
-    let half = udp(&addresses, &[trip, silent], &own);
+    let half = udp(&addresses, &[trip, silent], &own, false);
     assert!(half.iter().all(|finding| finding.todo.is_none()), "{half:?}");
     assert_eq!(half[0].said, "gets to 203.0.113.5:7369 and back in 700.0 ms, which is slow");
-    let none = udp(&addresses, &[silent, silent], &own);
+    let none = udp(&addresses, &[silent, silent], &own, false);
     assert!(none[0].todo.as_ref().unwrap().ends_with("UDP: let it through to port 7369"));
     assert!(none[1].todo.as_ref().unwrap().starts_with("this computer has no IPv6"));
+    let blocked = udp(&addresses, &[silent, silent], &own, true);
+    assert!(blocked.iter().all(|finding| finding.todo.is_none()), "{blocked:?}");
+}
+
+#[test]
+fn websocket_is_wrong_only_if_it_is_needed_and_cannot_be_had() {
+    let url: TunnelUrl = "wss://hub.example".parse().unwrap();
+    let said = |ways, failure| websocket(&url, ways, failure).text();
+    assert!(said((false, true), None).contains("by WebSocket, wss://hub.example, as UDP"));
+    assert!(said((true, false), None).contains("isn't needed: UDP gets through"));
+    let wrong = websocket(&url, (false, false), Some("the proxy refuses"));
+    assert!(wrong.said == "the proxy refuses" && wrong.todo.is_some());
 }
 
 #[test]
