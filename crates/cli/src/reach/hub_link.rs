@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - What is for others than the hub goes by UDP alone.
-//! - While the WebSocket is used, the hub is asked by UDP now and then, and the link goes back once it has answered that.
+//! - Before a WebSocket is opened the hub is asked by UDP, and while it is used now and then: the link goes back once the hub has
+//!   answered that.
 //! - What the hub is to relay goes by the way by which the hub speaks: it relays for nobody who is elsewhere than it knows.
 
 mod choice;
@@ -56,6 +57,8 @@ struct Detour {
     last_to: Option<SocketAddr>,
     choice: Choice,
     tunnel: Option<Tunnel>,
+    /// Whether that is open.
+    is_open: bool,
     /// Whether what the hub said last came by the WebSocket.
     hears_by_websocket: bool,
     /// The nonce of the questions by UDP.
@@ -80,6 +83,7 @@ impl HubLink {
             last_to: None,
             choice: Choice::new(Instant::now(), patience),
             tunnel: None,
+            is_open: false,
             hears_by_websocket: false,
             nonce: None,
             news: VecDeque::new(),
@@ -196,24 +200,27 @@ impl Detour {
     fn act(&mut self, udp: &mut UdpLink) {
         match self.choice.due(Instant::now()) {
             Due::Nothing => {}
-            Due::Open if self.tunnel.is_some() => self.opened(),
+            Due::Open if self.is_open => self.opened(),
+            // It is under way since the last time.
+            Due::Open if self.tunnel.is_some() => {}
             Due::Open => match Tunnel::open(self.way.clone()) {
                 Ok(tunnel) => self.tunnel = Some(tunnel),
                 Err(error) => self.failed(format!("the system has no thread: {error}")),
             },
             Due::Ask => self.ask(udp),
-            Due::Close => (self.tunnel, self.hears_by_websocket) = (None, false),
+            Due::Close => self.close(),
         }
     }
 
     /// Asks the hub by UDP whether it is there.
     fn ask(&mut self, udp: &mut UdpLink) {
-        let mut nonce = [0; 16];
-        if LinuxEntropy.fill(&mut nonce).is_err() {
+        let mut fresh = [0; 16];
+        if LinuxEntropy.fill(&mut fresh).is_err() {
             return;
         }
-        self.nonce = Some(Echo(nonce));
-        let question = Probe { nonce: Echo(nonce) }.to_bytes();
+        // An answer to a question before may be on its way.
+        let nonce = *self.nonce.get_or_insert(Echo(fresh));
+        let question = Probe { nonce }.to_bytes();
         for to in self.hub.iter().filter(|to| **to != nowhere()) {
             // One that isn't sent is asked again.
             let _ = udp.send(to, &question);
@@ -254,16 +261,20 @@ impl Detour {
                     }
                 }
                 Told::Over(why) => {
-                    (self.tunnel, self.hears_by_websocket) = (None, false);
+                    self.close();
                     self.failed(why.to_string());
                 }
             }
         }
     }
 
+    fn close(&mut self) {
+        (self.tunnel, self.is_open, self.hears_by_websocket) = (None, false, false);
+    }
+
     /// Takes note that the WebSocket is open.
     fn opened(&mut self) {
-        self.failure = None;
+        (self.is_open, self.failure) = (true, None);
         if self.choice.opened(Instant::now()) {
             self.news.push_back(News::ByWebSocket(self.way.to_string()));
         }

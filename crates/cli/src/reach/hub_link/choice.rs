@@ -1,6 +1,7 @@
 //! Which way to the hub is used: UDP, or a WebSocket while UDP gets no answer.
 //!
-//! Silence isn't failure: a hub that restarts is silent, too. So UDP is used on until the WebSocket is open, and asked beside it.
+//! Silence isn't failure: much of what is sent wants no answer, as the receipt of a result. So the hub is asked before a WebSocket
+//! is opened. A hub that restarts is silent, too: UDP is used on until the WebSocket is open, and asked beside it.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 pub const OF_DEVICES: Duration = Duration::from_secs(4);
 /// The same of a command, whose user waits.
 pub const OF_COMMANDS: Duration = Duration::from_secs(1);
+/// How often a hub that is silent is asked in that time: a question may be lost.
+const QUESTIONS: u32 = 2;
 /// The first pause before a WebSocket that couldn't be had is tried again, and the longest; it doubles.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
@@ -48,6 +51,8 @@ pub(super) struct Choice {
     is_blocked: bool,
     /// Since when the hub is silent to what was sent by UDP.
     silent_since: Option<Instant>,
+    /// How many questions it left without an answer since.
+    questions: u32,
     /// When a WebSocket may be tried, and the next pause.
     open_at: Instant,
     open_pause: Duration,
@@ -65,6 +70,7 @@ impl Choice {
             patience,
             is_blocked: false,
             silent_since: None,
+            questions: 0,
             open_at: now,
             open_pause: AGAIN,
             ask_at: now,
@@ -95,7 +101,7 @@ impl Choice {
             Way::WebSocket | Way::Opening => self.close_at = Some(now + KEPT),
             Way::Udp => {}
         }
-        self.silent_since = None;
+        (self.silent_since, self.questions) = (None, 0);
         self.open_pause = AGAIN;
         std::mem::replace(&mut self.way, Way::Udp) == Way::WebSocket
     }
@@ -108,7 +114,7 @@ impl Choice {
             return false;
         }
         (self.way, self.close_at) = (Way::WebSocket, None);
-        (self.ask_at, self.ask_pause) = (now + ASKED, ASKED);
+        self.ask_at = now + self.ask_pause;
         true
     }
 
@@ -132,8 +138,16 @@ impl Choice {
                 Due::Ask
             }
             Way::Udp if self.opens_at().is_some_and(|at| at <= now) => {
-                (self.way, self.close_at) = (Way::Opening, None);
+                // UDP that falls silent soon after it answered is asked more and more seldom.
+                if self.close_at.take().is_none() {
+                    self.ask_pause = ASKED;
+                }
+                self.way = Way::Opening;
                 Due::Open
+            }
+            Way::Udp if self.asks_at().is_some_and(|at| at <= now) => {
+                self.questions += 1;
+                Due::Ask
             }
             Way::Udp | Way::Opening => {
                 self.close_at = None;
@@ -146,9 +160,20 @@ impl Choice {
     pub(super) fn due_at(&self) -> Option<Instant> {
         match self.way {
             Way::WebSocket => (!self.is_blocked).then_some(self.ask_at),
-            Way::Udp => self.opens_at().into_iter().chain(self.close_at).min(),
+            Way::Udp => {
+                [self.opens_at(), self.asks_at(), self.close_at].into_iter().flatten().min()
+            }
             Way::Opening => None,
         }
+    }
+
+    /// When a hub that is silent by UDP is to be asked: in the second half of the time that it has.
+    fn asks_at(&self) -> Option<Instant> {
+        if self.is_blocked || self.patience.is_zero() || self.questions >= QUESTIONS {
+            return None;
+        }
+        let half = self.patience / 2;
+        self.silent_since.map(|since| since + half + half * self.questions / QUESTIONS)
     }
 
     /// When a WebSocket is to be opened.
@@ -185,7 +210,9 @@ mod tests {
         fn blocked() -> Self {
             let mut scene = Self::new();
             scene.choice.sent(scene.start);
-            assert_eq!([scene.due(3), scene.due(4)], [Due::Nothing, Due::Open]);
+            assert_eq!([scene.due(1), scene.due(2)], [Due::Nothing, Due::Ask]);
+            assert_eq!([scene.due(2), scene.due(3)], [Due::Nothing, Due::Ask]);
+            assert_eq!(scene.due(4), Due::Open);
             assert!(!scene.choice.is_by_websocket(), "not before it is open");
             assert!(scene.choice.opened(scene.at(5)) && scene.choice.is_by_websocket());
             scene
@@ -202,6 +229,34 @@ mod tests {
             assert!(!scene.choice.heard_by_udp(now, false));
         }
         assert_eq!(scene.due(1_000), Due::Nothing, "nothing was sent");
+    }
+
+    #[test]
+    fn hub_that_answers_the_question_after_what_wants_no_answer_is_spoken_to_by_udp() {
+        let mut scene = Scene::new();
+        for start in (0..1_000).step_by(20) {
+            scene.choice.sent(scene.at(start));
+            assert_eq!([scene.due(start + 1), scene.due(start + 2)], [Due::Nothing, Due::Ask]);
+            assert!(!scene.choice.heard_by_udp(scene.at(start + 3), true));
+            assert_eq!([scene.due(start + 3), scene.due(start + 19)], [Due::Nothing; 2]);
+        }
+        assert!(!scene.choice.is_by_websocket());
+    }
+
+    #[test]
+    fn udp_that_answers_now_and_then_alone_is_asked_more_and_more_seldom() {
+        let mut scene = Scene::blocked();
+        let (mut pauses, mut second) = (Vec::new(), 5);
+        for _ in 0..6 {
+            let asked = (second..).find(|second| scene.due(*second) == Due::Ask).unwrap();
+            pauses.push(asked - second);
+            assert!(scene.choice.heard_by_udp(scene.at(asked), true));
+            scene.choice.sent(scene.at(asked));
+            second = asked + 4;
+            assert_eq!(scene.due(second), Due::Open);
+            assert!(scene.choice.opened(scene.at(second)));
+        }
+        assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
     }
 
     #[test]

@@ -52,6 +52,12 @@ fn link() -> (HubLink, UdpSocket, SocketAddr) {
     (link, hub, address)
 }
 
+/// A hub's answer to a question.
+fn challenge(echo: Echo) -> Vec<u8> {
+    let (epoch, cookie, key) = (Epoch([0; 8]), Cookie([0; 16]), PublicKey([1; 32]));
+    Challenge { echo, epoch, cookie, key }.to_bytes().to_vec()
+}
+
 /// The next datagram that comes, or the next news.
 fn next(link: &mut HubLink) -> Result<(Vec<u8>, SocketAddr), News> {
     let mut datagram = [0; 2048];
@@ -88,6 +94,32 @@ fn hub_that_is_silent_by_udp_is_reached_by_websocket_and_others_by_udp() {
 }
 
 #[test]
+fn hub_with_nothing_to_say_is_asked_by_udp_before_a_websocket_is_opened() {
+    let (mut link, hub, address) = link();
+    let now = Instant::now();
+    let choice = &mut link.detour.as_mut().unwrap().choice;
+    *choice = Choice::new(now, Duration::from_secs(60));
+    // Half of that time has passed since something was sent that wants no answer.
+    choice.sent(now.checked_sub(Duration::from_secs(30)).unwrap());
+    link.hub_is_at([address]);
+    let asked = std::thread::spawn(move || {
+        let mut datagram = [0; 256];
+        let (length, from) = hub.recv_from(&mut datagram).unwrap();
+        let Ok(Datagram::Probe(Probe { nonce })) = Datagram::parse(&datagram[..length]) else {
+            panic!("a question")
+        };
+        hub.send_to(&challenge(nonce), from).unwrap();
+    });
+    while link.due_in().is_some() {
+        link.wait(Duration::from_secs(60)).unwrap();
+        assert_eq!(link.receive(&mut [0; 256]).unwrap(), None, "the answer is the link's own");
+    }
+    asked.join().unwrap();
+    assert!(link.detour.as_ref().unwrap().tunnel.is_none() && !link.is_by_websocket());
+    assert_eq!(link.news(), None);
+}
+
+#[test]
 fn answer_to_the_links_own_question_leads_back_to_udp_and_nothing_else_does() {
     let (mut link, hub, address) = link();
     link.hub_is_at([address]);
@@ -96,10 +128,6 @@ fn answer_to_the_links_own_question_leads_back_to_udp_and_nothing_else_does() {
     let mut datagram = [0; 256];
     hub.recv_from(&mut datagram).unwrap();
     // Somebody else's challenge is handed on, and changes nothing.
-    let challenge = |echo| {
-        let (epoch, cookie, key) = (Epoch([0; 8]), Cookie([0; 16]), PublicKey([1; 32]));
-        Challenge { echo, epoch, cookie, key }.to_bytes()
-    };
     hub.send_to(&challenge(Echo([9; 16])), link.address()).unwrap();
     assert!(next(&mut link).is_ok_and(|(_, from)| from == address) && link.is_by_websocket());
     // It asks by itself after a while.
