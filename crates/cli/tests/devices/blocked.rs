@@ -16,7 +16,8 @@ use crate::harness::{Process, User, any_address, by, complaint, finish, free_ipv
 use crate::nat::Nat;
 
 /// The variables by which programs are told of proxies.
-const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"];
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
 
 /// A user with a hub that has pages over TLS.
 struct Scene {

@@ -3,9 +3,10 @@
 //! Invariants:
 //! - What waits is bounded, of each connection and of all; strangers fill half of what comes in at the most.
 //! - Strangers are those from whose host the hub hasn't heard a device that it lists. They take a part of the places, and the one
-//!   of them who has most makes room for the next; nobody else does.
+//!   of them who has most, and longest, makes room for the next; nobody else does.
 //! - A datagram that goes to a connection which isn't there is dropped, and goes nowhere else.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -203,9 +204,8 @@ impl Table {
         for (_, entry) in strangers() {
             *of_hosts.entry(entry.host).or_default() += 1;
         }
-        let most = of_hosts.into_iter().max_by_key(|(_, count)| *count).map(|(host, _)| host);
-        let of_most = strangers().filter(|(_, entry)| Some(entry.host) == most);
-        let oldest = of_most.min_by_key(|(_, entry)| entry.opened).map(|(number, _)| *number);
+        let first = |entry: &Entry| (Reverse(of_hosts.get(&entry.host).copied()), entry.opened);
+        let oldest = strangers().min_by_key(|(_, entry)| first(entry)).map(|(number, _)| *number);
         let Some(oldest) = oldest else { return false };
         self.remove(oldest);
         self.counts.refused += 1;

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - A connection holds one message of a client's, and what waits in its bounded queues.
-//! - One that is silent for [`GONE_AFTER`] ends.
+//! - One that is silent for [`GONE_AFTER`] ends. Each message takes of its pace, and so do bytes that hold none.
 //! - No browser opens one: a page would speak for its visitor's network.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -184,9 +184,12 @@ async fn read(
             return None;
         };
         incoming.take(part.get(..length).unwrap_or_default());
+        let mut is_paced = false;
         loop {
             match incoming.message() {
-                Ok(None) => break,
+                Ok(None) if is_paced => break,
+                // Frames without a word, or the beginning of one.
+                Ok(None) => {}
                 Ok(Some(Message::Datagram(datagram))) => {
                     if !connection.arrive(datagram).await {
                         return None;
@@ -200,13 +203,19 @@ async fn read(
                 Ok(Some(Message::Close)) => return None,
                 Err(broken) => return Some(broken),
             }
-            let pace = if connection.is_strangers() { PACE_OF_STRANGERS } else { PACE };
-            let now = Instant::now();
-            let in_hand = now.checked_sub(pace * PACE_IN_HAND).unwrap_or(now);
-            due = due.max(in_hand) + pace;
+            is_paced = true;
+            due = due_after(due, connection);
             sleep_until(due).await;
         }
     }
+}
+
+/// When a client's next message is due if the one now was `due`.
+fn due_after(due: Instant, connection: &Connection) -> Instant {
+    let pace = if connection.is_strangers() { PACE_OF_STRANGERS } else { PACE };
+    let now = Instant::now();
+    let in_hand = now.checked_sub(pace * PACE_IN_HAND).unwrap_or(now);
+    due.max(in_hand) + pace
 }
 
 /// Sends what waits, and asks a client to which nothing is to be sent whether it is there.

@@ -91,7 +91,11 @@ impl Proxy {
             Some((host.parse::<Host>().ok()?, port))
         };
         let (host, port) = read().ok_or(ProxyError::Address { variable })?;
-        let credentials = user.map(|user| BASE64.encode(&decoded(user)));
+        let credentials = user.map(|user| {
+            // Whoever has no password has an empty one (RFC 7617 §2).
+            let colon = if user.contains(':') { "" } else { ":" };
+            BASE64.encode(&decoded(&format!("{user}{colon}")))
+        });
         Ok(Self { host, port, credentials })
     }
 }
@@ -210,7 +214,10 @@ mod tests {
         assert_eq!(before(hub, &[]), Ok(None));
         assert_eq!(before(hub, &[("HTTPS_PROXY", "")]), Ok(None));
         assert_eq!(before(hub, &[("HTTPS_PROXY", "a.example:3128")]), at("a.example:3128"));
-        assert_eq!(before(hub, &[("https_proxy", "http://[::1]/"), ("HTTPS_PROXY", "b")]), at("[::1]:80"));
+        assert_eq!(
+            before(hub, &[("https_proxy", "http://[::1]/"), ("HTTPS_PROXY", "b")]),
+            at("[::1]:80")
+        );
         assert_eq!(before(hub, &[("HTTP_PROXY", "a"), ("ALL_PROXY", "http://b:1")]), at("b:1"));
         assert_eq!(before(plain, &[("HTTP_PROXY", "a"), ("HTTPS_PROXY", "b")]), at("a:80"));
     }
@@ -235,6 +242,8 @@ mod tests {
         let credentials = proxy.credentials.clone().unwrap();
         assert_eq!(BASE64.decode(credentials.as_bytes()).unwrap(), b"me:p@s%s/");
         assert_eq!((format!("{proxy:?}"), proxy.to_string()), ("Proxy(a:1)".into(), "a:1".into()));
+        let alone = Proxy::read("me@a", "HTTPS_PROXY").unwrap().credentials.unwrap();
+        assert_eq!(BASE64.decode(alone.as_bytes()).unwrap(), b"me:");
     }
 
     #[test]
