@@ -118,7 +118,12 @@ fn filled(location: &Location, count: u32) -> Result<Database, String> {
     let mut database = Database::open(location).map_err(|error| error.to_string())?;
     for number in 0..count {
         let (kept, record) = listed(number)?;
-        let accepted = Accepted { kept: &kept, record: &record, unix_s: unix_s() };
+        let accepted = Accepted {
+            kept: &kept,
+            record: &record,
+            unix_s: unix_s(),
+            ends_unix_s: record.expires_unix_s,
+        };
         database.put(&accepted).map_err(|error| error.reason)?;
         if number % 1_000 == 999 {
             database.commit().map_err(|error| error.reason)?;

@@ -319,7 +319,8 @@ mod tests {
         let running = Running::default();
         let turn = |unix_s, (received, dropped), overdue| {
             let renewals = Renewals { in_time: 10, overdue, listed: 10 + overdue };
-            running.measure(unix_s, Traffic { received, dropped, renewals, turn_ms: 0 });
+            let traffic = Traffic { received, dropped, renewals, ..Traffic::default() };
+            running.measure(unix_s, traffic);
             running.hear(unix_s);
             running.hears_since_unix_s(unix_s)
         };

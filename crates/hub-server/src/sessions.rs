@@ -4,5 +4,6 @@ mod desk;
 mod directory;
 mod renewals;
 mod services;
+mod touches;
 
 pub use desk::answer_beside;

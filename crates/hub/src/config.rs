@@ -31,6 +31,8 @@ pub struct Config {
     /// The most bytes that it relays in a second, between devices that nobody else gets through to and others of their owner;
     /// `None` relays nothing.
     pub relay_bytes_per_second: Option<u32>,
+    /// Whether devices that are listed may touch in the place of renewing their records; if not, it is as hubs were before.
+    pub takes_touches: bool,
     /// Whether its board sends from another port too, what [`Hub::question`](crate::Hub::question) returns, and hands in what
     /// comes there ([`Hub::receive_elsewhere`](crate::Hub::receive_elsewhere)): so it finds out who answers others.
     pub looks_from_elsewhere: bool,
@@ -49,6 +51,7 @@ impl Default for Config {
             records_per_minute: 20,
             records_per_second_max: 1_000,
             relay_bytes_per_second: Some(10_000_000),
+            takes_touches: true,
             looks_from_elsewhere: false,
             rpc: tenure_rpc::Config::for_callers(DEVICES_MAX + PEOPLE_MAX),
         }

@@ -15,6 +15,7 @@
 //! - It relays between two of one owner alone, and to where both have shown that they receive.
 //! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
 //!   than [`Config::records_per_second_max`].
+//! - A touch makes it verify, write and ask its storage nothing; what it is late with is told to devices.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,12 +27,14 @@ mod door;
 mod error;
 mod flash_storage;
 mod listed;
+mod lives;
 mod looks;
 mod ranks;
 mod reaching;
 mod relay;
 mod renewing;
 mod storage;
+mod touching;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,9 +63,10 @@ pub use crate::flash_storage::FlashStorage;
 pub use crate::listed::Renewals;
 pub use crate::relay::RelayCounts;
 pub use crate::storage::{
-    Accepted, Answered, Changes, Failure, Kept, Reachable, Renewal, ServiceCall, Storage,
-    StorageError, Stored,
+    Accepted, Answered, Changes, Failure, Heard, Kept, Left, Reachable, Renewal, ServiceCall,
+    Storage, StorageError, Stored,
 };
+pub use crate::touching::Counts;
 pub use tenure_rpc::Fullness;
 
 use crate::admission::{Bucket, Pace};
@@ -73,6 +77,7 @@ use crate::reaching::ASKERS_PER_SECOND;
 use crate::relay::Relay;
 use crate::renewing::Renewing;
 use crate::storage::LATER;
+use crate::touching::{Statement, ends_of};
 
 /// The most bytes that one machine takes in a listing.
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
@@ -183,6 +188,10 @@ pub struct Hub<S> {
     ticked_at: Option<Instant>,
     /// How often the directory had no room.
     devices_full: u64,
+    /// What devices said so far.
+    counts: Counts,
+    /// How long the board's last turn took.
+    turn: Duration,
     /// How often each table had been full when that was last looked at, and when.
     full_told: ([u64; TABLES], Option<Instant>),
 }
@@ -219,7 +228,15 @@ enum Answer {
     /// Once the storage has it.
     Later(u64),
     /// With the other renewals of the turn, of which this is a good one.
-    Renewed(Box<(SignedRecord, DeviceRecord)>),
+    Renewed(Box<Good>),
+}
+
+/// A record that was checked.
+struct Good {
+    signed: SignedRecord,
+    record: DeviceRecord,
+    /// How long its device may be silent, if it touches from now on.
+    life_s: Option<u32>,
 }
 
 /// A good record.
@@ -227,7 +244,7 @@ enum Taken {
     /// It is listed; and what there is to say of it.
     Listed(Option<Notice>),
     /// It is a renewal, which is stored with others.
-    Renewed(Box<(SignedRecord, DeviceRecord)>),
+    Renewed(Box<Good>),
 }
 
 /// Why a record isn't listed.
@@ -261,6 +278,9 @@ impl<S: Storage> Hub<S> {
         let mut listed = Listed::new(config.owners.clone(), config.devices_max, secret);
         for kept in storage.records()? {
             let _ = listed.restore(kept.record, kept.seen_at);
+        }
+        for left in storage.left()? {
+            listed.take_up(&left, moment.unix_time.seconds);
         }
         config.carry(listed.table().count());
         let entries = listed.table().entries();
@@ -301,6 +321,8 @@ impl<S: Storage> Hub<S> {
             notices: VecDeque::new(),
             ticked_at: None,
             devices_full: 0,
+            counts: Counts::default(),
+            turn: Duration::ZERO,
             full_told: ([0; TABLES], None),
         })
     }
@@ -418,6 +440,7 @@ impl<S: Storage> Hub<S> {
         }
         self.ticked_at = Some(moment.now);
         let unix_s = moment.unix_time.seconds;
+        self.store_heard(unix_s);
         let ticked = self.follow(unix_s).and_then(|()| self.storage.tick(unix_s));
         match ticked.and_then(|wrote| Ok((wrote, self.storage.forgotten()?))) {
             Ok((wrote, gone)) => {
@@ -555,13 +578,21 @@ impl<S: Storage> Hub<S> {
     }
 
     fn take_call(&mut self, moment: &mut Moment<'_>, handle: IncomingCallHandle, call: Call) {
-        match self.serve(moment, handle, &call) {
+        let unix_s = moment.unix_time.seconds;
+        if call.function != function::TOUCH {
+            self.spoke(&call.peer, unix_s);
+        }
+        let answer = match self.put_off(&call, unix_s) {
+            Some(again_in) => Answer::Now(Err(NoResult::Deferred { again_in })),
+            None => self.serve(moment, handle, &call),
+        };
+        match answer {
             Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
             Answer::Held(reply) => self.held.push(Held { handle, call, reply }),
             Answer::Later(number) => _ = self.handed_over.insert(number, handle),
             Answer::Renewed(renewed) => {
-                let (signed, record) = *renewed;
-                self.renewing.push(Renewing { handle, call, signed, record });
+                let Good { signed, record, life_s } = *renewed;
+                self.renewing.push(Renewing { handle, call, signed, record, life_s });
             }
         }
     }
@@ -607,9 +638,10 @@ impl<S: Storage> Hub<S> {
     fn settle(&mut self, now: Instant, failed: Option<Failure>) {
         for Held { handle, call, reply } in core::mem::take(&mut self.held) {
             // A record that was kept all the same does no harm.
-            let is_registration = call.function == function::REGISTER;
+            let is_registration = matches!(&*call.function, function::REGISTER | function::STAY);
             let result = match failed {
                 None => {
+                    self.counts.records += u64::from(is_registration && reply.result.is_ok());
                     reply.notice.into_iter().for_each(|notice| self.notify(notice));
                     reply.result
                 }
@@ -631,7 +663,11 @@ impl<S: Storage> Hub<S> {
         let unix_s = moment.unix_time.seconds;
         let Call { peer, from, function, parameter } = call;
         match function.as_str() {
-            function::REGISTER => self.serve_registration(moment, peer, from.clone(), parameter),
+            function::REGISTER => self.serve_registration(moment, call),
+            function::STAY if self.config.takes_touches => self.serve_registration(moment, call),
+            function::TOUCH if self.config.takes_touches => {
+                Answer::Now(self.touch(moment, call).map(|touched| Some(encode(&touched))))
+            }
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
                 let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
                 let mut found = entry.found();
@@ -671,20 +707,18 @@ impl<S: Storage> Hub<S> {
         }
     }
 
-    fn serve_registration(
-        &mut self,
-        moment: &mut Moment<'_>,
-        peer: &PublicKey,
-        from: Address,
-        parameter: &[u8],
-    ) -> Answer {
+    fn serve_registration(&mut self, moment: &mut Moment<'_>, call: &Call) -> Answer {
         let unix_s = moment.unix_time.seconds;
-        let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s, devices_max: None })));
-        match self.register(moment, peer, from.clone(), parameter) {
+        let Call { peer, from, parameter, .. } = call;
+        let takes_touches = self.config.takes_touches;
+        let reply = |refusal, devices_max| {
+            Ok(Some(encode(&Registered { refusal, unix_s, devices_max, takes_touches })))
+        };
+        match self.register(moment, call) {
             Ok(Taken::Renewed(renewed)) => Answer::Renewed(renewed),
             Ok(Taken::Listed(notice)) => {
-                let otherwise = reply(Some(Refusal::Full));
-                Answer::Held(Reply { result: reply(None), otherwise, notice })
+                let otherwise = reply(Some(Refusal::Full), None);
+                Answer::Held(Reply { result: reply(None, None), otherwise, notice })
             }
             Err(Unlisted::Refused(refusal)) => {
                 let is_by_clock = refusal == Refusal::Expired;
@@ -692,16 +726,14 @@ impl<S: Storage> Hub<S> {
                 if is_by_clock {
                     self.hear_in_vain(peer, parameter, unix_s);
                 }
-                self.notify(Notice::Refused { refusal, address: from, ends_in_s });
-                Answer::Now(reply(Some(refusal)))
+                self.notify(Notice::Refused { refusal, address: from.clone(), ends_in_s });
+                Answer::Now(reply(Some(refusal), None))
             }
             Err(Unlisted::NoPlace) => {
                 self.devices_full += 1;
                 let refusal = Refusal::Full;
-                self.notify(Notice::Refused { refusal, address: from, ends_in_s: None });
-                let devices_max = u32::try_from(self.config.devices_max).ok();
-                let answer = Registered { refusal: Some(refusal), unix_s, devices_max };
-                Answer::Now(Ok(Some(encode(&answer))))
+                self.notify(Notice::Refused { refusal, address: from.clone(), ends_in_s: None });
+                Answer::Now(reply(Some(refusal), u32::try_from(self.config.devices_max).ok()))
             }
             // The commit fails as well, and shows whether it may be tried again at once.
             Err(Unlisted::Later) => {
@@ -722,18 +754,11 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Checks, stores and lists a record, or keeps it for the end of the turn.
-    fn register(
-        &mut self,
-        moment: &mut Moment<'_>,
-        peer: &PublicKey,
-        from: Address,
-        parameter: &[u8],
-    ) -> Result<Taken, Unlisted> {
+    fn register(&mut self, moment: &mut Moment<'_>, call: &Call) -> Result<Taken, Unlisted> {
         let unix_s = moment.unix_time.seconds;
-        let signed: SignedRecord =
-            postcard::from_bytes(parameter).map_err(|_| Refusal::Malformed)?;
+        let Statement { signed, life_s } = Statement::read(call)?;
         let record = tenure_directory::open(&signed, unix_s)?;
-        if record.device_machine != *peer {
+        if record.device_machine != call.peer {
             return Err(Refusal::Sender.into());
         }
         let device = record.enrolment.device.clone();
@@ -743,7 +768,7 @@ impl<S: Storage> Hub<S> {
             if !self.pace.admit(moment.now, &device) {
                 return Err(Refusal::TooOften.into());
             }
-            return Ok(Taken::Renewed(Box::new((signed, record))));
+            return Ok(Taken::Renewed(Box::new(Good { signed, record, life_s })));
         }
         self.refresh(&device)?;
         if self.storage.is_revoked(&record).map_err(|error| self.not_stored(error))? {
@@ -755,14 +780,15 @@ impl<S: Storage> Hub<S> {
             refusal => refusal.into(),
         })?;
         let before = self.listed.device(&device).cloned();
-        let kept = Kept { record: signed, seen_at: from };
+        let kept = Kept { record: signed, seen_at: call.from.clone() };
         if is_new {
             self.check_quota(&record, &kept.seen_at)?;
             if !self.pace.admit(moment.now, &device) {
                 return Err(Refusal::TooOften.into());
             }
             self.counted.push(device.clone());
-            let accepted = Accepted { kept: &kept, record: &record, unix_s };
+            let ends_unix_s = ends_of(&record, life_s, unix_s);
+            let accepted = Accepted { kept: &kept, record: &record, unix_s, ends_unix_s };
             self.is_dirty = true;
             self.storage.put(&accepted).map_err(|error| self.not_stored(error))?;
         }
@@ -774,6 +800,7 @@ impl<S: Storage> Hub<S> {
         }
         let (machine, address) = (record.device_machine, kept.seen_at.clone());
         self.listed.put(record, kept.record, kept.seen_at);
+        self.listed.live(&device, life_s, unix_s);
         self.listed.hear(&device, unix_s);
         self.undo.push((device, before));
         self.looks.note(moment.now, moment.entropy, machine, &address);
@@ -847,7 +874,8 @@ impl<S: Storage> Hub<S> {
     /// A notice if a device is listed anew, or lists other machines than before.
     fn announcement(&self, unix_s: u64, record: &DeviceRecord, from: &Address) -> Option<Notice> {
         let device = record.enrolment.device.clone();
-        let known = self.listed.device(&device).filter(|entry| entry.is_in_force(unix_s));
+        let known = self.listed.device(&device);
+        let known = known.filter(|entry| self.listed.is_in_force(entry, unix_s));
         let is_news = known.is_none_or(|entry| entry.record.machines != record.machines);
         let machines = record.machines.len();
         is_news.then(|| Notice::Listed { device, address: from.clone(), machines })

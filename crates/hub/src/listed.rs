@@ -17,13 +17,15 @@ use tenure_wire::directory::{DeviceRecord, ListedMachine, Query, Refusal, Signed
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::admission::{Host, host_of};
+use crate::lives::Lives;
 use crate::ranks::Ranks;
+use crate::storage::{Heard, Left};
 
 /// How long a device that is overdue counts as one, in seconds; and how soon the others have to be, that it is compared with.
 const DUE_WITHIN_S: u64 = 60;
 
-/// How many devices were heard in time. A device renews its record in a third of the record's life, and is overdue after half
-/// of it.
+/// How many devices were heard in time. A device renews its record, or touches, in a third of its life, and is overdue after
+/// half of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewals {
     /// The devices that would be overdue within a minute, if they weren't heard again.
@@ -38,6 +40,8 @@ pub struct Renewals {
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     table: Table,
+    /// How long those are in force that touch.
+    lives: Lives,
     by_device_machine: Groups<PublicKey>,
     by_end: Groups<u64>,
     /// When devices are overdue that were heard since the hub's start, and of each device when that is.
@@ -59,7 +63,8 @@ struct Place {
     owner: VerifyingKey,
     device_machine: PublicKey,
     host: Host,
-    expires_unix_s: u64,
+    /// The end of its record, or of its life if that is sooner.
+    ends_unix_s: u64,
     ids: Vec<MachineId>,
 }
 
@@ -68,6 +73,7 @@ impl Listed {
     pub(crate) fn new(owners: Vec<VerifyingKey>, devices_max: usize, secret: [u8; 32]) -> Self {
         Self {
             table: Table::new(owners, devices_max),
+            lives: Lives::default(),
             by_device_machine: Groups::default(),
             by_end: Groups::default(),
             by_due: Groups::default(),
@@ -105,23 +111,50 @@ impl Listed {
         seen_at: Address,
     ) -> Result<(), Refusal> {
         let record = tenure_directory::open_whenever(&signed)?;
+        let name = record.enrolment.device.clone();
         self.put(record, signed, seen_at);
+        self.live(&name, None, 0);
         Ok(())
     }
 
     /// Puts a record that was opened and assessed in its place.
     pub(crate) fn put(&mut self, record: DeviceRecord, signed: SignedRecord, seen_at: Address) {
         let name = record.enrolment.device.clone();
-        let before = self.device(&name).map(Place::of);
+        let before = self.place(&name);
         self.table.put(record, signed, seen_at);
-        let now = self.device(&name).map(Place::of);
+        let now = self.place(&name);
         self.order(&name, before.as_ref(), now.as_ref());
+    }
+
+    /// Takes note of how long a device may be silent whose record was put at that moment; `None` for one that doesn't touch.
+    pub(crate) fn live(&mut self, name: &Name, life_s: Option<u32>, unix_s: u64) {
+        let before = self.place(name);
+        match life_s {
+            Some(life_s) => self.lives.begin(name, life_s, unix_s),
+            None => self.lives.forget(name),
+        }
+        let now = self.place(name);
+        self.order(name, before.as_ref(), now.as_ref());
+    }
+
+    /// Takes up the life of a device as it was left in the storage, unless its record is over sooner anyway.
+    pub(crate) fn take_up(&mut self, left: &Left, unix_s: u64) {
+        let name = &left.device;
+        let Some(entry) = self.device(name) else { return };
+        if entry.record.expires_unix_s <= left.ends_unix_s {
+            return;
+        }
+        let before = self.place(name);
+        self.lives.take_up(left, unix_s);
+        let now = self.place(name);
+        self.order(name, before.as_ref(), now.as_ref());
     }
 
     /// Forgets a device.
     pub(crate) fn forget(&mut self, name: &Name) {
-        let before = self.device(name).map(Place::of);
+        let before = self.place(name);
         self.table.forget(name);
+        self.lives.forget(name);
         self.order(name, before.as_ref(), None);
         if let Some(due) = self.due.remove(name) {
             self.by_due.remove(due, name);
@@ -131,8 +164,50 @@ impl Listed {
     /// Takes note that a device was heard at that moment, in seconds since 1970 UTC.
     pub(crate) fn hear(&mut self, name: &Name, unix_s: u64) {
         let Some(entry) = self.device(name) else { return };
-        let life_s = entry.record.expires_unix_s.saturating_sub(unix_s).min(LIFETIME_S_MAX);
+        let ends_unix_s = self.end_of(entry);
+        let life_s = ends_unix_s.saturating_sub(unix_s).min(LIFETIME_S_MAX);
         self.expect(name, unix_s.saturating_add(life_s / 2));
+    }
+
+    /// Takes note that a device that touches was heard at that moment, in memory alone; `false` if it doesn't touch.
+    pub(crate) fn touch(&mut self, name: &Name, unix_s: u64) -> bool {
+        let Some(entry) = self.device(name) else { return false };
+        let last = entry.record.expires_unix_s;
+        let Some((before, now)) = self.lives.hear(name, unix_s) else { return false };
+        let (before, now) = (before.min(last), now.min(last));
+        if before != now {
+            self.by_end.remove(before, name);
+            self.by_end.insert(now, name);
+        }
+        let [was_shown, is_shown] = [before, now].map(|end| lasts(end, self.at_unix_s));
+        if was_shown != is_shown
+            && let Some(place) = self.place(name)
+        {
+            self.show(name, &place, is_shown);
+        }
+        self.hear(name, unix_s);
+        true
+    }
+
+    /// The devices that touched and of which that is to be stored now, in seconds since 1970 UTC.
+    pub(crate) fn heard(&mut self, unix_s: u64) -> Vec<Heard> {
+        self.lives.due(unix_s)
+    }
+
+    /// Takes note of whether that is stored.
+    pub(crate) fn stored(&mut self, heard: &[Heard], is_stored: bool) {
+        self.lives.stored(heard, is_stored);
+    }
+
+    /// Until when a device is in force, unless it is heard again.
+    pub(crate) fn end_of(&self, entry: &Entry) -> u64 {
+        let life = self.lives.end(&entry.record.enrolment.device);
+        life.map_or(entry.record.expires_unix_s, |end| end.min(entry.record.expires_unix_s))
+    }
+
+    /// Whether a device's record has not expired, and the device isn't silent.
+    pub(crate) fn is_in_force(&self, entry: &Entry, unix_s: u64) -> bool {
+        entry.is_in_force(unix_s) && self.end_of(entry) >= unix_s
     }
 
     /// Takes note that a device's record was refused at that moment, because it isn't good by the hub's clock: nobody knows
@@ -170,7 +245,7 @@ impl Listed {
         self.go_to(unix_s);
         let id = match query {
             Query::Device(name) => {
-                return self.device(name).filter(|entry| entry.is_in_force(unix_s));
+                return self.device(name).filter(|entry| self.is_in_force(entry, unix_s));
             }
             Query::Id(id) => *id,
             Query::Key(key) => machine_id(key),
@@ -229,7 +304,7 @@ impl Listed {
         self.of_host.of(&host_of(address))
     }
 
-    /// The devices whose records ended before that time.
+    /// The devices that are in force no more since before that time.
     pub(crate) fn ended_before(&self, unix_s: u64) -> Vec<Entry> {
         let names = self.by_end.within(0..unix_s);
         names.inspect(|_| self.step()).filter_map(|name| self.device(name)).cloned().collect()
@@ -246,7 +321,7 @@ impl Listed {
         let names: Vec<Name> = over.chain(too_long).cloned().collect();
         for name in names {
             self.step();
-            if let Some(place) = self.device(&name).map(Place::of) {
+            if let Some(place) = self.place(&name) {
                 self.show(&name, &place, place.is_in_force(unix_s));
             }
         }
@@ -260,13 +335,13 @@ impl Listed {
         let is_same = was_shown.map(Place::shown) == is_shown.map(Place::shown);
         if let Some(before) = before {
             self.by_device_machine.remove(before.device_machine, name);
-            self.by_end.remove(before.expires_unix_s, name);
+            self.by_end.remove(before.ends_unix_s, name);
             self.of_owner.less(before.owner);
             self.of_host.less(before.host.clone());
         }
         if let Some(now) = now {
             self.by_device_machine.insert(now.device_machine, name);
-            self.by_end.insert(now.expires_unix_s, name);
+            self.by_end.insert(now.ends_unix_s, name);
             self.of_owner.more(now.owner);
             self.of_host.more(now.host.clone());
         }
@@ -293,6 +368,10 @@ impl Listed {
         self.ranks.set(name, if is_in_force { place.ids.len() } else { 0 });
     }
 
+    fn place(&self, name: &Name) -> Option<Place> {
+        self.device(name).map(|entry| Place::of(entry, self.end_of(entry)))
+    }
+
     fn step(&self) {
         #[cfg(test)]
         self.steps.set(self.steps.get() + 1);
@@ -300,20 +379,20 @@ impl Listed {
 }
 
 impl Place {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, ends_unix_s: u64) -> Self {
         let record = &entry.record;
         Self {
             owner: record.owner,
             device_machine: record.device_machine,
             host: host_of(&entry.seen_at),
-            expires_unix_s: record.expires_unix_s,
+            ends_unix_s,
             ids: entry.ids().to_vec(),
         }
     }
 
-    /// As [`Entry::is_in_force`].
+    /// As [`Listed::is_in_force`].
     fn is_in_force(&self, unix_s: u64) -> bool {
-        (unix_s..=unix_s.saturating_add(LIFETIME_S_MAX)).contains(&self.expires_unix_s)
+        lasts(self.ends_unix_s, unix_s)
     }
 
     /// The part of it that the orders of those in force hold.
@@ -322,16 +401,21 @@ impl Place {
     }
 }
 
+/// Whether what ends then has not ended. What lasts longer than any record may was taken by a clock that was ahead.
+fn lasts(ends_unix_s: u64, unix_s: u64) -> bool {
+    (unix_s..=unix_s.saturating_add(LIFETIME_S_MAX)).contains(&ends_unix_s)
+}
+
 /// The names of devices by a key, which several may share.
 #[derive(Clone, Debug)]
-struct Groups<K>(BTreeSet<(K, Option<Name>)>);
+pub(crate) struct Groups<K>(BTreeSet<(K, Option<Name>)>);
 
 impl<K: Ord + Copy> Groups<K> {
-    fn insert(&mut self, key: K, name: &Name) {
+    pub(crate) fn insert(&mut self, key: K, name: &Name) {
         self.0.insert((key, Some(name.clone())));
     }
 
-    fn remove(&mut self, key: K, name: &Name) {
+    pub(crate) fn remove(&mut self, key: K, name: &Name) {
         self.0.remove(&(key, Some(name.clone())));
     }
 
@@ -341,7 +425,7 @@ impl<K: Ord + Copy> Groups<K> {
     }
 
     /// The names of the keys in that range.
-    fn within(&self, keys: Range<K>) -> impl Iterator<Item = &Name> {
+    pub(crate) fn within(&self, keys: Range<K>) -> impl Iterator<Item = &Name> {
         self.since(keys.start).take_while(move |(one, _)| **one < keys.end).map(|(_, name)| name)
     }
 

@@ -10,6 +10,7 @@ use tenure_rpc::IncomingCallHandle;
 use tenure_wire::directory::{DeviceRecord, Refusal, Registered, SignedRecord};
 
 use crate::storage::{Failure, Kept, LATER, Renewal, Storage};
+use crate::touching::ends_of;
 use crate::{Call, Hub, Moment, Notice, encode};
 
 /// A renewal that waits for the end of the turn.
@@ -18,6 +19,8 @@ pub(crate) struct Renewing {
     pub(crate) call: Call,
     pub(crate) signed: SignedRecord,
     pub(crate) record: DeviceRecord,
+    /// How long the device may be silent, if it touches from now on.
+    pub(crate) life_s: Option<u32>,
 }
 
 impl<S: Storage> Hub<S> {
@@ -50,11 +53,13 @@ impl<S: Storage> Hub<S> {
         let (renewing, mut others): (Vec<_>, Vec<_>) = mem::take(&mut self.renewing)
             .into_iter()
             .partition(|renewing| self.may_renew(&renewing.record));
-        let renewals: Vec<Renewal> = renewing.iter().filter_map(|one| self.renewal(one)).collect();
+        let unix_s = moment.unix_time.seconds;
+        let renewals: Vec<Renewal> =
+            renewing.iter().filter_map(|one| self.renewal(one, unix_s)).collect();
         let kept = if renewals.is_empty() {
             Ok(Vec::new())
         } else {
-            self.storage.renew(&renewals, moment.unix_time.seconds)
+            self.storage.renew(&renewals, unix_s)
         };
         match kept {
             Ok(kept) => {
@@ -66,12 +71,10 @@ impl<S: Storage> Hub<S> {
             Err(error) if error.failure == Failure::Conflict => others.extend(renewing),
             Err(error) => {
                 self.notify(Notice::NotStored { reason: error.reason });
-                let unix_s = moment.unix_time.seconds;
-                let refusal = Some(Refusal::Full);
-                let full = || encode(&Registered { refusal, unix_s, devices_max: None });
+                let full = encode(&self.registered(Some(Refusal::Full), unix_s));
                 for Renewing { handle, .. } in renewing {
                     let result = match error.failure {
-                        Failure::Refused => Ok(Some(full())),
+                        Failure::Refused => Ok(Some(full.clone())),
                         _ => Err(LATER),
                     };
                     self.endpoint.reply(moment.now, handle, result);
@@ -87,19 +90,25 @@ impl<S: Storage> Hub<S> {
         self.commit(moment);
     }
 
-    fn renewal(&self, Renewing { call, signed, record, .. }: &Renewing) -> Option<Renewal> {
+    fn renewal(&self, renewing: &Renewing, unix_s: u64) -> Option<Renewal> {
+        let Renewing { call, signed, record, life_s, .. } = renewing;
         let device = record.enrolment.device.clone();
         let Entry { signed: before, seen_at, .. } = self.listed.device(&device)?.clone();
         Some(Renewal {
             device,
             before: Kept { record: before, seen_at },
             kept: Kept { record: signed.clone(), seen_at: call.from.clone() },
-            expires_unix_s: record.expires_unix_s,
+            ends_unix_s: ends_of(record, *life_s, unix_s),
         })
     }
 
+    fn registered(&self, refusal: Option<Refusal>, unix_s: u64) -> Registered {
+        let takes_touches = self.config.takes_touches;
+        Registered { refusal, unix_s, devices_max: None, takes_touches }
+    }
+
     fn renewed(&mut self, moment: &mut Moment<'_>, renewing: Renewing) {
-        let Renewing { handle, call, signed, record } = renewing;
+        let Renewing { handle, call, signed, record, life_s } = renewing;
         let unix_s = moment.unix_time.seconds;
         let device = record.enrolment.device.clone();
         if let Some(notice) = self.announcement(unix_s, &record, &call.from) {
@@ -107,9 +116,11 @@ impl<S: Storage> Hub<S> {
         }
         let (machine, address) = (record.device_machine, call.from.clone());
         self.listed.put(record, signed, call.from);
+        self.listed.live(&device, life_s, unix_s);
         self.listed.hear(&device, unix_s);
         self.looks.note(moment.now, moment.entropy, machine, &address);
-        let answer = encode(&Registered { refusal: None, unix_s, devices_max: None });
+        self.counts.records += 1;
+        let answer = encode(&self.registered(None, unix_s));
         self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
     }
 }

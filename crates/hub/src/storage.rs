@@ -31,6 +31,33 @@ pub struct Accepted<'a> {
     pub record: &'a DeviceRecord,
     /// The wall clock, in seconds since 1970 UTC.
     pub unix_s: u64,
+    /// Until when the device is in force unless it is heard again, in seconds since 1970 UTC: to the record's end, or as long as
+    /// a device that touches may be silent.
+    pub ends_unix_s: u64,
+}
+
+/// A device that touched, and that in memory alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The device.
+    pub device: Name,
+    /// When it was heard last, in seconds since 1970 UTC.
+    pub heard_unix_s: u64,
+    /// Until when it is in force unless it is heard again.
+    pub ends_unix_s: u64,
+}
+
+/// A device that touched, as an earlier run of the hub left it in the storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The device.
+    pub device: Name,
+    /// When it was heard last, as far as that was stored, in seconds since 1970 UTC.
+    pub heard_unix_s: u64,
+    /// Until when it was in force.
+    pub ends_unix_s: u64,
+    /// Whether that was later than when the hub heard anybody last.
+    pub was_there: bool,
 }
 
 /// The next record of a device, which says what the one before said but for how long and from where.
@@ -42,8 +69,8 @@ pub struct Renewal {
     pub before: Kept,
     /// The device as it is to stand there.
     pub kept: Kept,
-    /// When the new record ends, in seconds since 1970 UTC.
-    pub expires_unix_s: u64,
+    /// Until when the device is in force unless it is heard again, in seconds since 1970 UTC.
+    pub ends_unix_s: u64,
 }
 
 /// The record of a device in a storage that others may write to as well.
@@ -140,6 +167,30 @@ pub trait Storage {
     fn renew(&mut self, renewals: &[Renewal], unix_s: u64) -> Result<Vec<bool>, StorageError> {
         let _ = (renewals, unix_s);
         Ok(Vec::new())
+    }
+
+    /// Stores that devices were heard which touch, all in one statement: of each device that is there as late an end as is
+    /// known. It is safe after a commit.
+    ///
+    /// # Errors
+    /// The storage fails or is full.
+    fn heard(&mut self, heard: &[Heard]) -> Result<(), StorageError> {
+        let _ = heard;
+        Ok(())
+    }
+
+    /// The devices that touched, as an earlier run of the only hub here left them: those whose record lasts longer than they
+    /// were in force. None where several hubs share the storage, as others hear them.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn left(&mut self) -> Result<Vec<Left>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a device that asks for work may get some. `true` where that isn't known.
+    fn may_have_work(&self) -> bool {
+        true
     }
 
     /// Keeps how a device can be reached, until it registers from another address.

@@ -333,7 +333,8 @@ fn a_device_that_registers_is_found_by_others_where_it_was_heard() {
     let mut world = World::new(4);
     let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
     let registered = world.register_itself(&mut attic);
-    assert_eq!(registered, Registered { refusal: None, unix_s: NOW, devices_max: None });
+    let (refusal, devices_max, takes_touches) = (None, None, true);
+    assert_eq!(registered, Registered { refusal, unix_s: NOW, devices_max, takes_touches });
     let query = Query::Device("attic".parse().unwrap());
     let found = world.resolve(&mut cellar, &query).unwrap();
     assert_eq!((found.record, found.seen_at), (attic.signed(), attic.address.clone()));

@@ -25,6 +25,12 @@ pub mod function {
     pub const REACH: &str = "reach";
     /// Takes nothing, gives a [`super::Seen`].
     pub const SEEN: &str = "seen";
+    /// Takes a [`super::Stay`], gives a [`super::Registered`], a [message](crate::message) that grows. Only of a directory
+    /// that says so ([`super::Registered::takes_touches`]).
+    pub const STAY: &str = "stay";
+    /// Takes a [`super::Touch`], gives a [`super::Touched`], both [messages](crate::message) that grow. Of whoever said
+    /// that it stays.
+    pub const TOUCH: &str = "touch";
 }
 
 /// The owner's word that a device carries a name.
@@ -86,6 +92,38 @@ pub struct Registered {
     /// at most. Directories of before don't say it, and neither does one whose disk is full.
     #[serde(default)]
     pub devices_max: Option<u32>,
+    /// Whether the directory takes touches in the place of renewals ([`Stay`], [`Touch`]). Directories of before take none.
+    #[serde(default)]
+    pub takes_touches: bool,
+}
+
+/// A record that lasts for long, of a device that touches meanwhile: once it is silent it isn't listed any more, however long
+/// its record lasts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stay {
+    /// The record. Whoever reads this as a [`SignedRecord`] has it.
+    pub record: SignedRecord,
+    /// How long the device may be silent, in seconds.
+    pub life_s: u32,
+}
+
+/// A device is there, and its record still says what it would say. The session proves whose word that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touch {
+    /// The number of the record that the directory took from it last.
+    pub sequence: u64,
+}
+
+/// The directory's answer to a [`Touch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touched {
+    /// The wall clock of the directory, in seconds since 1970 UTC, for devices that have none.
+    pub unix_s: u64,
+    /// Whether the touch counts. If not, the directory wants the device's record: it has none, another one, or one from another
+    /// address.
+    pub counts: bool,
+    /// Whether there may be work for the device: if not, it needn't ask ([`Work`](crate::rollout::Work)).
+    pub may_have_work: bool,
 }
 
 /// Why a record is not accepted.

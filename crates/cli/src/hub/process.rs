@@ -359,7 +359,10 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         while let Some(notice) = hub.notice() {
             show(&notice, output);
         }
-        ears.turn = ears.turn.max(clock.now().since(began));
+        let took = clock.now().since(began);
+        ears.turn = ears.turn.max(took);
+        // Who comes next is told to come later, if it was long.
+        hub.took(took);
         let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
         let mut sockets: Vec<&dyn AsFd> = vec![&link, &elsewhere];
         sockets.extend(by_connections.as_ref().map(|by_connections| by_connections as &dyn AsFd));
@@ -399,9 +402,10 @@ impl Ears {
             self.counted = counted;
         }
         let unix_s = moment.unix_time.seconds;
-        let (received, dropped, renewals) = (self.received, self.dropped, hub.renewals(unix_s));
+        let (received, dropped) = (self.received, self.dropped);
+        let (renewals, counts) = (hub.renewals(unix_s), hub.counts());
         let turn_ms = u64::try_from(std::mem::take(&mut self.turn).as_millis()).unwrap_or(u64::MAX);
-        running.measure(unix_s, Traffic { received, dropped, renewals, turn_ms });
+        running.measure(unix_s, Traffic { received, dropped, renewals, counts, turn_ms });
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use tenure_hub::Renewals;
+use tenure_hub::{Counts, Renewals};
 use tenure_wire::printable::counted;
 
 /// The time over which dropped datagrams are counted, in seconds: that long at least, and twice as long at most.
@@ -23,6 +23,8 @@ pub struct Traffic {
     pub dropped: u64,
     /// The devices that were heard in time, and those that weren't.
     pub renewals: Renewals,
+    /// What devices said, and how many were told to come later.
+    pub counts: Counts,
     /// The longest turn since that was said last, in milliseconds: so long a datagram may have waited.
     pub turn_ms: u64,
 }
@@ -108,7 +110,7 @@ mod tests {
 
     fn traffic(received: u64, dropped: u64, [in_time, overdue, listed]: [usize; 3]) -> Traffic {
         let renewals = Renewals { in_time, overdue, listed };
-        Traffic { received, dropped, renewals, turn_ms: 0 }
+        Traffic { received, dropped, renewals, ..Traffic::default() }
     }
 
     /// What is noted at each of those moments, and why the hub doesn't hear then.

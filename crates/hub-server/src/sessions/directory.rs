@@ -4,8 +4,8 @@ use std::mem;
 
 use tenure_crypto::machine_id;
 use tenure_hub::{
-    Accepted, Answered, Changes, Kept, Reachable, Renewal, ServiceCall, Storage, StorageError,
-    Stored,
+    Accepted, Answered, Changes, Heard as Touched, Kept, Left, Reachable, Renewal, ServiceCall,
+    Storage, StorageError, Stored,
 };
 use tenure_wire::Name;
 use tenure_wire::NoResult;
@@ -13,7 +13,7 @@ use tenure_wire::carried::Shown;
 use tenure_wire::directory::{DeviceRecord, Found};
 use tenure_wire::printable::counted;
 
-use super::renewals;
+use super::{renewals, touches};
 use crate::devices::{past, reports, revoked};
 use crate::rollouts;
 use crate::store::audit::{self, seconds};
@@ -64,6 +64,31 @@ impl Storage for Database {
         let kept = kept.map_err(|error| failed(error.of_commit()));
         self.note_renewals(kept.as_ref().err());
         kept
+    }
+
+    fn heard(&mut self, heard: &[Touched]) -> Result<(), StorageError> {
+        let now = heard.iter().map(|one| one.heard_unix_s).max().unwrap_or_default();
+        let steady = self.steady.unix_s(seconds(now));
+        if !self.is_shared() {
+            self.note_record();
+            return self.write(|database| touches::store(&database.connection, heard, steady));
+        }
+        // Apart from transactions, as renewals are.
+        let stored = touches::store(&self.connection, heard, steady);
+        let stored = stored.map_err(|error| failed(error.of_commit()));
+        self.note_renewals(stored.as_ref().err());
+        stored
+    }
+
+    fn left(&mut self) -> Result<Vec<Left>, StorageError> {
+        match self.is_shared() {
+            true => Ok(Vec::new()),
+            false => touches::left(&self.connection).map_err(failed),
+        }
+    }
+
+    fn may_have_work(&self) -> bool {
+        self.has_open_rollouts
     }
 
     fn judged(&mut self, device: &Name, reachable: Reachable) -> Result<(), StorageError> {
@@ -145,6 +170,7 @@ impl Storage for Database {
             return Ok(false);
         }
         let open = rollouts::open_after(&self.connection, self.ticked).map_err(failed)?;
+        self.has_open_rollouts = !open.is_empty();
         let is_shared = self.is_shared();
         let is_to_forget = is_shared && self.process.is_to_forget();
         let hears = self.keeps_records() && self.running().overload().is_none();
@@ -218,7 +244,8 @@ impl Database {
         let mut count = 0;
         for kept in from.records()? {
             let Ok(record) = tenure_directory::open_whenever(&kept.record) else { continue };
-            self.put(&Accepted { kept: &kept, record: &record, unix_s })?;
+            let ends_unix_s = record.expires_unix_s;
+            self.put(&Accepted { kept: &kept, record: &record, unix_s, ends_unix_s })?;
             count += 1;
         }
         self.write(|database| {
@@ -246,7 +273,7 @@ impl Database {
     }
 
     fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), sql::Error> {
-        let Accepted { kept, record, unix_s } = accepted;
+        let Accepted { kept, record, unix_s, ends_unix_s } = accepted;
         let device = record.enrolment.device.as_str();
         let known = "SELECT device_key, owner, length(kept) = 0 FROM devices WHERE name = ?1";
         let known: Option<(String, String, bool)> = self
@@ -288,7 +315,7 @@ impl Database {
             Shown(&kept.seen_at).to_string(),
             record.machines.len() as i64,
             seconds(*unix_s),
-            seconds(record.expires_unix_s),
+            seconds(*ends_unix_s),
             postcard::to_allocvec(kept).unwrap_or_default(),
             self.steady.unix_s(seconds(*unix_s)),
         ])?;

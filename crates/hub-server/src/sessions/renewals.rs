@@ -40,7 +40,7 @@ pub(super) fn renew(
     let kept: Vec<Value<'_>> = rows.iter().map(|(_, kept)| Value::Blob(kept)).collect();
     let places: Vec<Value<'_>> = places.iter().map(|place| Value::Text(place)).collect();
     let ends: Vec<Value<'_>> =
-        renewals.iter().map(|one| Value::Integer(seconds(one.expires_unix_s))).collect();
+        renewals.iter().map(|one| Value::Integer(seconds(one.ends_unix_s))).collect();
     let parameters: &[Value<'_>] = &[
         Value::Array(&names),
         Value::Array(&before),

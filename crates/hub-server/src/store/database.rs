@@ -51,6 +51,8 @@ pub struct Database {
     pub(crate) served: Served,
     /// The rollout that the last tick stepped last.
     pub(crate) ticked: i64,
+    /// Whether there was a rollout under way then.
+    pub(crate) has_open_rollouts: bool,
     /// The clock by which is forgotten.
     pub(crate) steady: Steady,
     /// Its step that the transaction which is under way writes; it comes again if that isn't kept.
@@ -171,6 +173,7 @@ impl Database {
             desk: None,
             served: Served::default(),
             ticked: 0,
+            has_open_rollouts: true,
             steady: Steady::default(),
             step: None,
             process: Process::new(),

@@ -16,9 +16,9 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use tenure_hub::Failure;
 
-use super::engine::{Begin, Dialect, Engine, Room};
+use super::engine::{Begin, Engine, Room};
 
-pub(crate) use super::engine::{Next, Words};
+pub(crate) use super::engine::{Dialect, Next, Words};
 
 pub(in crate::store) use values::Columns;
 pub(crate) use values::{FromSql, Params, Row, ToSql, Value, params};

@@ -8,7 +8,7 @@ use prometheus::{
     Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TEXT_FORMAT,
     TextEncoder,
 };
-use tenure_hub::{Fullness, RelayCounts};
+use tenure_hub::{Counts, Fullness, RelayCounts};
 
 use crate::running::carried::CarriedCounts;
 use crate::running::hearing::Traffic;
@@ -116,7 +116,7 @@ fn text(
 }
 
 /// What came to the hub's socket, and how many devices it heard in time.
-fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 3], prometheus::Error> {
+fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 4], prometheus::Error> {
     let datagrams = Opts::new(
         "tenure_hub_datagrams_total",
         "Datagrams that came to the hub since its start: received, or dropped as its socket had no room.",
@@ -126,7 +126,7 @@ fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 3], prometheus::
     datagrams.with_label_values(&["dropped"]).inc_by(traffic.dropped);
     let due = Opts::new(
         "tenure_hub_devices_due",
-        "Devices whose records are to be renewed within a minute, and those that are overdue since a minute at the most.",
+        "Devices that are to be heard within a minute, and those that are overdue since a minute at the most.",
     );
     let due = IntGaugeVec::new(due, &["what"])?;
     due.with_label_values(&["in time"]).set(traffic.renewals.in_time as i64);
@@ -136,7 +136,17 @@ fn of_traffic(traffic: &Traffic) -> Result<[Box<dyn Collector>; 3], prometheus::
         "The longest turn of the hub within the last 10 to 20 seconds: so long a datagram may have waited.",
     )?;
     turn.set(traffic.turn_ms as f64 / 1_000.0);
-    Ok([Box::new(datagrams), Box::new(due), Box::new(turn)])
+    let said = Opts::new(
+        "tenure_hub_said_total",
+        "What devices said to the hub since its start: touches that counted, records that it took, and calls whose devices it told \
+         to come later, as it was late.",
+    );
+    let said = IntCounterVec::new(said, &["what"])?;
+    let Counts { touches, records, later } = traffic.counts;
+    for (what, count) in [("touch", touches), ("record", records), ("later", later)] {
+        said.with_label_values(&[what]).inc_by(count);
+    }
+    Ok([Box::new(datagrams), Box::new(due), Box::new(turn), Box::new(said)])
 }
 
 /// What the hub relays, for all owners.

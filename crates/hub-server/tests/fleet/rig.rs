@@ -13,7 +13,8 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Changes, Failure, Hub, Kept, OpenError, ServiceCall, Storage, StorageError, Stored,
+    Accepted, Changes, Failure, Heard, Hub, Kept, Left, OpenError, ServiceCall, Storage,
+    StorageError, Stored,
 };
 use tenure_hub_server::{Database, Gates, Plan, SignedPlan, registry_digest, sign_in_request};
 use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
@@ -78,6 +79,18 @@ impl Storage for Watched {
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
         self.database.put(accepted)
+    }
+
+    fn heard(&mut self, heard: &[Heard]) -> Result<(), StorageError> {
+        self.database.heard(heard)
+    }
+
+    fn left(&mut self) -> Result<Vec<Left>, StorageError> {
+        self.database.left()
+    }
+
+    fn may_have_work(&self) -> bool {
+        self.database.may_have_work()
     }
 
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {

@@ -79,7 +79,8 @@ impl Teller {
         for (index, (number, name)) in DEVICES.into_iter().enumerate() {
             let (kept, record) = record(number, name, round);
             world.keep(|world| {
-                let accepted = Accepted { kept: &kept, record: &record, unix_s: at };
+                let ends_unix_s = record.expires_unix_s;
+                let accepted = Accepted { kept: &kept, record: &record, unix_s: at, ends_unix_s };
                 // The commit fails as well.
                 let _ = world.database.put(&accepted);
             });

@@ -208,7 +208,8 @@ impl World {
         };
         let signed = seal(&seed.device_signing_key(), &record);
         let kept = Kept { record: signed, seen_at: Address::Udp(socket_at(3)) };
-        let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
+        let (unix_s, ends_unix_s) = (now(), record.expires_unix_s);
+        let accepted = Accepted { kept: &kept, record: &record, unix_s, ends_unix_s };
         self.database.put(&accepted)
     }
 

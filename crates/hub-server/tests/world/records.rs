@@ -42,7 +42,8 @@ pub(crate) fn device_machine() -> PublicKey {
 /// Writes one; whether it is taken.
 pub(crate) fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
     let (kept, record) = record(name, sequence);
-    database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW }).is_ok()
+    let ends_unix_s = record.expires_unix_s;
+    database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW, ends_unix_s }).is_ok()
 }
 
 /// The renewal of the device of that name by the record of a number, where that of another one stands.
@@ -50,7 +51,7 @@ pub(crate) fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool
 pub(crate) fn renewal(name: &str, before: u64, sequence: u64) -> Renewal {
     let [(before, _), (kept, record)] = [before, sequence].map(|sequence| record(name, sequence));
     let (device, expires_unix_s) = (record.enrolment.device, record.expires_unix_s);
-    Renewal { device, before, kept, expires_unix_s }
+    Renewal { device, before, kept, ends_unix_s: expires_unix_s }
 }
 
 /// The devices of all records, with their numbers.

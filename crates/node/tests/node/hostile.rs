@@ -62,7 +62,8 @@ fn a_hub_that_lies_about_the_time_stops_nothing() {
     for _ in 0..1000 {
         world.tick();
         for (handle, _) in std::mem::take(&mut world.strangers[hub].incoming) {
-            let answer = Registered { refusal: None, unix_s: u64::MAX, devices_max: None };
+            let (refusal, devices_max, takes_touches) = (None, None, false);
+            let answer = Registered { refusal, unix_s: u64::MAX, devices_max, takes_touches };
             world.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
         }
     }

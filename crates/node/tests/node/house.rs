@@ -261,7 +261,7 @@ fn serve_as_hub(
         let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
         let seen_at = Address::Udp(socket_at(position.unwrap() as u32));
         let refusal = table.accept(record, seen_at, unix_s).err();
-        let registered = Registered { refusal, unix_s, devices_max: None };
+        let registered = Registered { refusal, unix_s, devices_max: None, takes_touches: false };
         return Ok(postcard::to_allocvec(&registered).ok());
     }
     if name != function::RESOLVE {

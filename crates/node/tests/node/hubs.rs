@@ -91,10 +91,11 @@ fn device_that_is_one_too_many_says_how_many_its_hub_lists_if_the_hub_says_so() 
         let mut world = World::new(with_hub(Some(key_of_hub())));
         let hub = world.stranger();
         let refusal = Refusal::Full;
-        let told = Registered { refusal: Some(refusal), unix_s: 1_800_000_000, devices_max };
+        let (unix_s, takes_touches) = (1_800_000_000, false);
+        let told = Registered { refusal: Some(refusal), unix_s, devices_max, takes_touches };
         let mut answer = postcard::to_allocvec(&told).unwrap();
         if devices_max.is_none() {
-            answer.pop();
+            answer.truncate(answer.len() - 2);
         }
         for _ in 0..30 {
             world.pass(Duration::from_secs(1));

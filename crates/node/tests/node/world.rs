@@ -224,7 +224,8 @@ impl World {
         for (handle, function) in incoming {
             if function == directory::function::REGISTER {
                 registrations += 1;
-                let answer = Registered { refusal: None, unix_s, devices_max: None };
+                let (refusal, devices_max, takes_touches) = (None, None, false);
+                let answer = Registered { refusal, unix_s, devices_max, takes_touches };
                 self.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
             } else {
                 self.reply(hub, handle, None);

@@ -252,7 +252,8 @@ impl Attackers {
                         super::UNIX_S_AT_START + now.as_micros() / 1_000_000
                     }
                 };
-                let registered = Registered { refusal: None, unix_s, devices_max: None };
+                let (refusal, devices_max, takes_touches) = (None, None, false);
+                let registered = Registered { refusal, unix_s, devices_max, takes_touches };
                 let answer = postcard::to_allocvec(&registered);
                 self.hub.reply(now, handle, Some(answer.expect("plain data")));
             } else if !matches!(self.manner, Manner::Silent | Manner::LyingAndSilent) {

@@ -85,7 +85,9 @@ impl Scene {
         let signed = SignedRecord { bytes: vec![0; 200], signature };
         let kept = Kept { record: signed, seen_at: Address::Line(1) };
         assert!(!self.database.is_revoked(&record).unwrap());
-        self.database.put(&Accepted { kept: &kept, record: &record, unix_s: self.unix_s }).unwrap();
+        let (unix_s, ends_unix_s) = (self.unix_s, record.expires_unix_s);
+        let accepted = Accepted { kept: &kept, record: &record, unix_s, ends_unix_s };
+        self.database.put(&accepted).unwrap();
     }
 
     fn call<T: DeserializeOwned>(
