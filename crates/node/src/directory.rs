@@ -20,6 +20,10 @@ use crate::services::Services;
 /// Strangers set the pace of epochs, and a peer that knows an old one loses one round trip alone.
 pub(crate) const EPOCH_PERIOD: Duration = Duration::from_secs(60);
 
+/// The longest that a record lasts which is shown to whoever asks, unless all do: members of a mesh without a clock read the time
+/// off it.
+const SHOWN_LASTS_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// The records of devices that this one knows, and its own.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -178,9 +182,16 @@ impl Directory {
             machines: machines.clone(),
             succession: services.ownership.kept.as_ref().map(|kept| kept.succession.clone()),
         })?;
-        let fresh_until = moment.now + services.config.record_lifetime / 3;
-        self.signed = Some(Signed { record: record.clone(), machines, fresh_until });
+        let usual = services.config.record_lifetime;
+        let fresh_until = moment.now + usual / 3;
+        let signed = Signed { record: record.clone(), machines, fresh_until };
+        self.signed = (lifetime <= usual.max(SHOWN_LASTS_MAX)).then_some(signed);
         Some(record)
+    }
+
+    /// The number of the record that was signed last.
+    pub(crate) fn sequence<F>(&self, services: &Services<F>) -> u64 {
+        services.identity.sequence(self.records)
     }
 
     /// Takes a record that a device showed in a session of its own, with the key `machine`, which proves that

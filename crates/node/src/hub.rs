@@ -9,6 +9,12 @@
 //!   silent at the one in use; it is waited for when it was silent at all of them.
 //! - A crowded hub that gives this device a turn is asked then, and isn't silent.
 
+#[cfg(feature = "touches")]
+mod touching;
+#[cfg(not(feature = "touches"))]
+#[path = "hub/no_touching.rs"]
+mod touching;
+
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,7 +23,7 @@ use tenure_hal::{Flash, Instant};
 use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
 use tenure_wire::datagram::Epoch;
-use tenure_wire::directory::{Refusal, Registered, function};
+use tenure_wire::directory::{Refusal, Registered};
 use tenure_wire::{Address, MachineId, PublicKey, message};
 
 use crate::clock::Clock;
@@ -32,6 +38,9 @@ use crate::moment::Moment;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Outbound, Purpose};
 use crate::services::Services;
+#[cfg(feature = "touches")]
+pub(crate) use touching::Outcome;
+use touching::Touching;
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
@@ -62,6 +71,7 @@ pub(crate) struct Registration {
     standing: Standing,
     /// When to register next; `None` while a registration is under way.
     register_at: Option<Instant>,
+    touching: Touching,
     /// The epoch in the record that was sent last, and when it was sent.
     published: Option<(Epoch, Instant)>,
     /// Whether something changed while a registration was under way.
@@ -83,6 +93,7 @@ impl Registration {
             hub: config.hub.as_ref().map(|hub| KnownHub::new(config, hub, own, kept)),
             standing: Standing::Unknown,
             register_at: Some(now),
+            touching: Touching::NONE,
             published: None,
             is_stale: false,
             #[cfg(feature = "mesh")]
@@ -151,11 +162,13 @@ impl Registration {
         if hub.asked.is_some() {
             return None;
         }
+        let touch_at = self.touching.wakes_at().filter(|_| self.is_listed());
+        let due_at = self.register_at.map(|at| touch_at.map_or(at, |touch_at| at.min(touch_at)));
         #[cfg(feature = "hub-addresses")]
         if let Some(look_at) = self.looks_at() {
-            return self.register_at.map(|at| at.min(look_at));
+            return due_at.map(|at| at.min(look_at));
         }
-        self.register_at
+        due_at
     }
 
     /// When to look whether a hub that lists this device still answers; never while a registration is under way, which tells
@@ -196,11 +209,11 @@ impl Registration {
         self.look_after(services, moment.now);
         // The settings name no hub.
         let Some(hub) = &self.hub else { return };
-        if self.register_at.is_none_or(|at| at > moment.now)
-            || hub.asked.is_some()
-            || hub.trust == HubTrust::Revoked
-        {
+        if hub.asked.is_some() || hub.trust == HubTrust::Revoked {
             return;
+        }
+        if self.register_at.is_none_or(|at| at > moment.now) {
+            return self.touch(services, (directory, outbound), moment);
         }
         if hub.key.is_none() || hub.epoch.is_none() {
             self.ask_who_it_is(services, moment.now);
@@ -271,16 +284,19 @@ impl Registration {
         (directory, outbound): (&mut Directory, &mut Outbound),
         moment: &mut Moment<'_>,
     ) {
-        let lifetime = services.config.record_lifetime;
-        let Some(signed) = directory.sign_record_for(services, clock, moment, lifetime) else {
+        let life = services.config.record_lifetime;
+        let lasts = self.touching.lasts(life);
+        let Some(signed) = directory.sign_record_for(services, clock, moment, lasts) else {
             debug_assert!(false, "an enrolled device signs its record");
             return;
         };
-        // The one to publish, as it has just been signed.
-        self.published = Some((services.endpoint.epoch(), moment.now));
         self.register_at = None;
-        let parameter = postcard::to_allocvec(&signed).unwrap_or_default();
-        let call = (function::REGISTER, parameter, Purpose::Register);
+        let sequence = directory.sequence(services);
+        let (name, parameter) = self.touching.registration(signed, sequence, life);
+        // The one to publish, as it has just been signed. Who finds an old one in a record that lasts for long loses a round trip.
+        let published = (services.endpoint.epoch(), moment.now);
+        self.published = (!self.touching.stays()).then_some(published);
+        let call = (name, parameter, Purpose::Register);
         if !self.call(services, outbound, moment, call) {
             self.silent(&mut services.notices, moment.now);
         }
@@ -360,15 +376,22 @@ impl Registration {
         &mut self,
         services: &mut Services<F>,
         now: Instant,
-        Registered { refusal, devices_max, .. }: Registered,
+        answer: Registered,
         knew_the_time: bool,
     ) {
+        let Registered { refusal, devices_max, .. } = answer;
+        if refusal == Some(Refusal::Expired) && knew_the_time && self.touching.give_up() {
+            // By the clocks of the two it lasts too long.
+            self.register_at = Some(now);
+            return;
+        }
         let is_stale = core::mem::take(&mut self.is_stale);
         let wait = match refusal {
             None if is_stale => Duration::ZERO,
             None => {
-                let lifetime = services.config.record_lifetime;
-                self.hub.as_ref().map_or(lifetime / 3, |hub| hub.renew_in(lifetime))
+                let life = services.config.record_lifetime;
+                let hub = self.hub.as_ref();
+                hub.map_or(life / 3, |hub| self.touching.registered(answer, now, hub, life))
             }
             Some(Refusal::Expired) if !knew_the_time => Duration::ZERO,
             Some(_) => RETRY_REFUSED,

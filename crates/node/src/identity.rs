@@ -241,7 +241,7 @@ impl Identity {
             enrolment,
             owner,
             enrolment_signature: signature,
-            sequence: u64::from(self.boots) << 32 | u64::from(contents.number),
+            sequence: self.sequence(contents.number),
             expires_unix_s: contents.expires_unix_s,
             epoch: contents.epoch,
             addresses: contents.addresses,
@@ -250,6 +250,11 @@ impl Identity {
             succession: contents.succession,
         };
         Some(seal(self.signing_key(), &record))
+    }
+
+    /// The number of the record that is the `number`th since the boot.
+    pub(crate) fn sequence(&self, number: u32) -> u64 {
+        u64::from(self.boots) << 32 | u64::from(number)
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {

@@ -37,6 +37,11 @@ use crate::transfer::Transfer;
 const RETRY: Duration = Duration::from_secs(30);
 /// How long to wait after a hub said that it directs no rollouts.
 const RETRY_UNSERVED: Duration = Duration::from_secs(60 * 60);
+/// How long to wait after the hub said, as it heard the device, that it has no work; and how long at most since the last question.
+#[cfg(feature = "touches")]
+const IDLE: Duration = Duration::from_secs(60);
+#[cfg(feature = "touches")]
+const ASKED_ANYWAY: Duration = Duration::from_secs(60 * 60);
 /// The shortest and the longest wait that the hub may ask for.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 /// How often the owner's transfer is found as it was before it counts as given up.
@@ -49,6 +54,9 @@ const REASON_CHARS_MAX: usize = 160;
 pub(crate) struct Mandated {
     /// When to turn to the hub next; `None` while an answer is on its way.
     ask_at: Option<Instant>,
+    /// When it was turned to last.
+    #[cfg(feature = "touches")]
+    asked_at: Instant,
     /// The outcome of the last step.
     seen: Option<Seen>,
     /// Whether the hub has to be told of the device's labels.
@@ -72,6 +80,8 @@ impl Mandated {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             ask_at: Some(now),
+            #[cfg(feature = "touches")]
+            asked_at: now,
             seen: None,
             tells_labels: true,
             errand: None,
@@ -82,6 +92,18 @@ impl Mandated {
     /// When the hub is to be asked next.
     pub(crate) fn wakes_at(&self, hub: &Registration) -> Option<Instant> {
         self.ask_at.filter(|_| hub.is_listed())
+    }
+}
+
+/// Where the hub says with each touch whether it has work.
+#[cfg(feature = "touches")]
+impl Mandated {
+    /// Puts the next question off, as the hub has no work, if there is nothing to tell.
+    pub(crate) fn put_off(&mut self, now: Instant) {
+        let is_idle = self.seen.is_none() && !self.tells_labels && self.errand.is_none();
+        if let Some(at) = self.ask_at.as_mut().filter(|_| is_idle) {
+            *at = (*at).max((now + IDLE).min(self.asked_at + ASKED_ANYWAY));
+        }
     }
 }
 
@@ -104,6 +126,10 @@ impl<F: Flash> Director<'_, F> {
         };
         let Tenancy { services, hub, .. } = &mut self.tenancy;
         let call = (name, parameter, purpose);
+        #[cfg(feature = "touches")]
+        {
+            self.state.asked_at = moment.now;
+        }
         let is_sent = hub.call(services, self.outbound, moment, call);
         self.state.ask_at = (!is_sent).then(|| moment.now + RETRY);
     }

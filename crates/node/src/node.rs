@@ -42,6 +42,8 @@ use crate::door::{Door, Input, Outlet, Output, Taken};
 use crate::exchange::Exchange;
 use crate::firmware::{FirmwareParts, Updates};
 use crate::handover::Handover;
+#[cfg(feature = "touches")]
+use crate::hub::Outcome;
 use crate::hub::Registration;
 use crate::identity::{Identity, kept_keys};
 use crate::kept_owner::Ownership;
@@ -569,7 +571,11 @@ impl<F: Flash> Node<F> {
         handle: CallHandle,
         (result, words): (Result<Option<Vec<u8>>, NoResult>, Vec<u8>),
     ) {
-        match self.outbound.take(handle) {
+        let purpose = self.outbound.take(handle);
+        if result.is_ok() && purpose.as_ref().is_some_and(Purpose::is_hubs) {
+            self.hub.spoke(moment.now, self.services.config.record_lifetime);
+        }
+        match purpose {
             // The call of a machine that is gone.
             None => {}
             Some(Purpose::Machine { id, to, .. }) => {
@@ -580,8 +586,11 @@ impl<F: Flash> Node<F> {
                 Err(NoResult::OutcomeUnknown) => {
                     self.hub.forgotten(&mut self.services.notices, moment.now);
                 }
+                Err(NoResult::NoSuchFunction) if self.hub.takes_no_touches(moment.now) => {}
                 result => self.registration_done(moment, result.ok().flatten()),
             },
+            #[cfg(feature = "touches")]
+            Some(Purpose::Touch) => self.touched(moment, result),
             Some(Purpose::Query(query)) => self.exchange().query_done(moment, &query, result),
             #[cfg(feature = "discovery")]
             Some(Purpose::Record { address, key }) => {
@@ -607,6 +616,24 @@ impl<F: Flash> Node<F> {
             self.tenancy().hub_told_time(moment, UnixTime { seconds: answer.unix_s });
             self.hub.settle(&mut self.services, moment.now, answer, knew_the_time);
         }
+    }
+
+    /// Takes the hub's answer to a touch.
+    #[cfg(feature = "touches")]
+    fn touched(&mut self, moment: &Moment<'_>, result: Result<Option<Vec<u8>>, NoResult>) {
+        let outcome = Outcome::of(result);
+        let is_heard = self.hub.touched(&mut self.services, moment.now, outcome);
+        let Outcome::Heard { unix_s, may_have_work } = outcome else { return };
+        if !is_heard {
+            return;
+        }
+        self.tenancy().hub_told_time(moment, UnixTime { seconds: unix_s });
+        #[cfg(feature = "rollouts")]
+        if !may_have_work {
+            self.mandated.put_off(moment.now);
+        }
+        #[cfg(not(feature = "rollouts"))]
+        let _ = may_have_work;
     }
 
     fn attend_to_effects(&mut self, moment: &mut Moment<'_>) {

@@ -36,6 +36,9 @@ pub(crate) enum Purpose {
     Machine { id: CallId, from: MachineId, to: PublicKey },
     /// To be listed in the directory.
     Register,
+    /// To say that it is there, and its record still holds.
+    #[cfg(feature = "touches")]
+    Touch,
     /// To find a device's record.
     Query(Query),
     /// To list machines.
@@ -74,6 +77,17 @@ pub(crate) struct Route {
     pub(crate) key: PublicKey,
     pub(crate) address: Address,
     pub(crate) epoch: Option<Epoch>,
+}
+
+impl Purpose {
+    /// Whether the hub is called for it.
+    pub(crate) fn is_hubs(&self) -> bool {
+        #[cfg(feature = "discovery")]
+        if matches!(self, Self::Record { .. }) {
+            return false;
+        }
+        !matches!(self, Self::Machine { .. })
+    }
 }
 
 impl Waiter {

@@ -26,6 +26,8 @@ mod sleep;
 mod snapshots;
 mod strangers;
 mod terms;
+#[cfg(feature = "touches")]
+mod touches;
 mod trash;
 mod unforeseen;
 mod world;

@@ -234,6 +234,22 @@ impl World {
         registrations
     }
 
+    /// Has a hub answer each call as `answer` says of its function; returns the functions.
+    #[cfg(feature = "touches")]
+    pub(crate) fn answer_calls(
+        &mut self,
+        hub: usize,
+        mut answer: impl FnMut(&str) -> CallResult,
+    ) -> Vec<String> {
+        let now = self.now;
+        let Stranger { endpoint, incoming, .. } = &mut self.strangers[hub];
+        let calls = std::mem::take(incoming);
+        for (handle, function) in &calls {
+            endpoint.reply(now, *handle, answer(function));
+        }
+        calls.into_iter().map(|(_, function)| function).collect()
+    }
+
     /// Lets a hub put off whoever calls; returns how many registrations it put off.
     #[cfg(feature = "hub-addresses")]
     pub(crate) fn put_off(&mut self, hub: usize, again_in: Duration) -> usize {
