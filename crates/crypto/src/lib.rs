@@ -19,6 +19,8 @@ extern crate alloc;
 
 mod aead;
 mod agreement;
+#[cfg(feature = "counts")]
+pub mod counts;
 mod digest;
 #[cfg(any(feature = "element", feature = "p256", feature = "p384"))]
 mod ecdsa;

@@ -113,6 +113,8 @@ pub fn verify_digest(
 ) -> Result<(), BadSignature> {
     #[cfg(planted)]
     tenure_hal::planted::watch_signing(false);
+    #[cfg(feature = "counts")]
+    crate::counts::verify();
     let mut statement = [0; STATEMENT_BYTES];
     let statement = state(context, digest, &mut statement);
     let signature = ed25519_dalek::Signature::from_bytes(&signature.to_bytes());

@@ -4,6 +4,8 @@
 mod limits;
 #[path = "registering/renewals.rs"]
 mod renewals;
+#[path = "registering/touches.rs"]
+mod touches;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +15,8 @@ use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{Entropy, FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
-    Accepted, Answered, Changes, Config, Failure, FlashStorage, Hub, Kept, Moment, Notice, Renewal,
-    ServiceCall, Storage, StorageError, Stored,
+    Accepted, Answered, Changes, Config, Failure, FlashStorage, Heard, Hub, Kept, Left, Moment,
+    Notice, Renewal, ServiceCall, Storage, StorageError, Stored,
 };
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{
@@ -63,6 +65,12 @@ struct Faulty {
     answers: Vec<(u64, Answered)>,
     renewed: Vec<Vec<Name>>,
     puts: usize,
+    /// How often a device was asked for or written.
+    statements: usize,
+    /// The devices that were heard, as they were stored at once; and those of an earlier run.
+    heard: Vec<Vec<Heard>>,
+    left: Vec<Left>,
+    has_work: bool,
 }
 
 impl Faulty {
@@ -87,6 +95,10 @@ impl Faulty {
             answers: Vec::new(),
             renewed: Vec::new(),
             puts: 0,
+            statements: 0,
+            heard: Vec::new(),
+            left: Vec::new(),
+            has_work: false,
         }
     }
 }
@@ -106,6 +118,7 @@ impl Storage for Faulty {
 
     fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
         self.puts += 1;
+        self.statements += 1;
         if let Some(shared) = &mut self.shared {
             shared.insert(accepted.record.enrolment.device.clone(), accepted.kept.clone());
         }
@@ -131,6 +144,7 @@ impl Storage for Faulty {
             (true, _) => return Err(StorageError::new("no room")),
             (false, true) => return Err(StorageError::away("it starts")),
         }
+        self.statements += 1;
         self.renewed.push(renewals.iter().map(|renewal| renewal.device.clone()).collect());
         let (shared, revoked) = (self.shared.as_mut().unwrap(), &self.revoked);
         let each = renewals.iter().map(|Renewal { device, before, kept, .. }| {
@@ -143,7 +157,22 @@ impl Storage for Faulty {
         Ok(each.collect())
     }
 
+    fn heard(&mut self, heard: &[Heard]) -> Result<(), StorageError> {
+        self.statements += 1;
+        self.heard.push(heard.to_vec());
+        Ok(())
+    }
+
+    fn left(&mut self) -> Result<Vec<Left>, StorageError> {
+        Ok(self.left.clone())
+    }
+
+    fn may_have_work(&self) -> bool {
+        self.has_work
+    }
+
     fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+        self.statements += 1;
         self.deleted.push(device.clone());
         self.flash.delete(device)
     }
@@ -153,6 +182,7 @@ impl Storage for Faulty {
     }
 
     fn stored(&mut self, device: &Name) -> Result<Stored, StorageError> {
+        self.statements += 1;
         let shared = self.shared.as_ref();
         Ok(shared.map_or(Stored::AsPut, |shared| Stored::Now(shared.get(device).cloned())))
     }
@@ -162,6 +192,7 @@ impl Storage for Faulty {
     }
 
     fn is_revoked(&mut self, record: &DeviceRecord) -> Result<bool, StorageError> {
+        self.statements += 1;
         Ok(self.revoked.contains(&record.enrolment.device))
     }
 

@@ -380,7 +380,7 @@ impl Registration {
         knew_the_time: bool,
     ) {
         let Registered { refusal, devices_max, .. } = answer;
-        if refusal == Some(Refusal::Expired) && knew_the_time && self.touching.give_up() {
+        if refusal == Some(Refusal::Expired) && self.touching.give_up() {
             // By the clocks of the two it lasts too long.
             self.register_at = Some(now);
             return;
