@@ -9,7 +9,7 @@ mod records;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use tenure_hub::{Changes, Failure, Kept, ServiceCall, Storage, Stored};
+use tenure_hub::{Changes, Failure, Heard, Kept, Left, ServiceCall, Storage, Stored};
 use tenure_hub_server::{Broken, Database, DatabaseError, Location, Server, answer_beside};
 use tenure_testbed::{Cluster, Shaken, wait_until};
 use tenure_wire::hub::{Answer, function};
@@ -53,6 +53,7 @@ on_each_engine! {
     audit_log_shows_where_it_was_changed
     database_of_another_program_or_a_newer_version_is_refused_and_left_alone
     reader_changes_nothing
+    devices_that_touched_are_there_for_longer_and_none_that_is_gone_comes_back
 }
 
 /// Has a database keep what `write` writes: again and again while others are in the way of it, as a hub does.
@@ -242,6 +243,60 @@ fn reader_changes_nothing(place: &Place) {
     assert!(!put(&mut reader, "barn", 1));
     reader.commit().unwrap_err();
     assert_eq!(names(place, &mut database), ["attic"]);
+}
+
+/// A device that was heard so long after [`NOW`], and may be silent for a minute.
+fn heard(name: &str, after_s: u64) -> Heard {
+    let heard_unix_s = NOW + after_s;
+    Heard { device: name.parse().unwrap(), heard_unix_s, ends_unix_s: heard_unix_s + 60 }
+}
+
+fn devices_that_touched_are_there_for_longer_and_none_that_is_gone_comes_back(place: &Place) {
+    let mut database = Database::open(place.location()).unwrap();
+    keep_devices(place, &mut database, &["attic", "barn", "cellar"], 1);
+    let cellar = "cellar".parse().unwrap();
+    keep(place, &mut database, |database| _ = database.delete(&cellar));
+    let touched = [("attic", 70), ("cellar", 70), ("nobody", 70)].map(|(name, at)| heard(name, at));
+    // What another hub heard before is no news.
+    for touched in [&touched[..], &[heard("attic", 20)]] {
+        place.read(|| database.heard(touched).and_then(|()| database.commit()));
+    }
+    let ends = format!(
+        "SELECT name || ' ' || (expires_unix_s - {NOW}) FROM devices WHERE length(kept) > 0 ORDER BY name"
+    );
+    assert_eq!(place.rows(&ends), ["attic 130", "barn 60"]);
+    let left = place.read(|| database.left());
+    if matches!(place, Place::Server { .. }) {
+        return assert!(left.is_empty(), "others may hear them");
+    }
+    let mut left: Vec<_> = left
+        .into_iter()
+        .map(|Left { device, heard_unix_s, ends_unix_s, was_there }| {
+            (device.to_string(), heard_unix_s - NOW, ends_unix_s - NOW, was_there)
+        })
+        .collect();
+    left.sort();
+    let expected = [("attic", 70, 130, true), ("barn", 0, 60, false)];
+    assert_eq!(left, expected.map(|(name, from, to, is)| (name.to_string(), from, to, is)));
+}
+
+#[test]
+fn touches_of_many_devices_are_one_round_trip_to_a_server() {
+    let Some(Place::Server { cluster, database, .. }) = Place::on_a_server() else { return };
+    let way = Shaken::quiet(cluster);
+    let location = Location::server(Server::at(&way.address(&database), None).unwrap());
+    let mut hub = Database::open(location).unwrap();
+    let names: Vec<String> = (0..64).map(|number| format!("device-{number:02}")).collect();
+    assert!(names.iter().all(|name| put(&mut hub, name, 1)));
+    hub.commit().unwrap();
+    let touched = |at| names.iter().map(|name| heard(name, at)).collect::<Vec<_>>();
+    hub.heard(&touched(10)).unwrap();
+    let before = way.requests();
+    hub.heard(&touched(50)).unwrap();
+    assert_eq!(way.requests() - before, 1, "once it is prepared");
+    hub.commit().unwrap();
+    let ends = format!("SELECT DISTINCT expires_unix_s - {NOW} FROM devices");
+    assert_eq!(cluster.sql(&database, &ends).trim(), "110");
 }
 
 #[test]
