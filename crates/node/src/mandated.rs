@@ -37,9 +37,10 @@ use crate::transfer::Transfer;
 const RETRY: Duration = Duration::from_secs(30);
 /// How long to wait after a hub said that it directs no rollouts.
 const RETRY_UNSERVED: Duration = Duration::from_secs(60 * 60);
-/// How long to wait after the hub said, as it heard the device, that it has no work; and how long at most since the last question.
+/// The shortest wait that a hub asks for which makes its word at a touch, that it has no work, worth more than the question: it is
+/// touched more often then. And how long to wait at most since the last question.
 #[cfg(feature = "touches")]
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_MIN: Duration = Duration::from_secs(25);
 #[cfg(feature = "touches")]
 const ASKED_ANYWAY: Duration = Duration::from_secs(60 * 60);
 /// The shortest and the longest wait that the hub may ask for.
@@ -54,9 +55,11 @@ const REASON_CHARS_MAX: usize = 160;
 pub(crate) struct Mandated {
     /// When to turn to the hub next; `None` while an answer is on its way.
     ask_at: Option<Instant>,
-    /// When it was turned to last.
+    /// When it was turned to last, and for how long a wait it asked.
     #[cfg(feature = "touches")]
     asked_at: Instant,
+    #[cfg(feature = "touches")]
+    again: Duration,
     /// The outcome of the last step.
     seen: Option<Seen>,
     /// Whether the hub has to be told of the device's labels.
@@ -82,6 +85,8 @@ impl Mandated {
             ask_at: Some(now),
             #[cfg(feature = "touches")]
             asked_at: now,
+            #[cfg(feature = "touches")]
+            again: Duration::ZERO,
             seen: None,
             tells_labels: true,
             errand: None,
@@ -101,8 +106,8 @@ impl Mandated {
     /// Puts the next question off, as the hub has no work, if there is nothing to tell.
     pub(crate) fn put_off(&mut self, now: Instant) {
         let is_idle = self.seen.is_none() && !self.tells_labels && self.errand.is_none();
-        if let Some(at) = self.ask_at.as_mut().filter(|_| is_idle) {
-            *at = (*at).max((now + IDLE).min(self.asked_at + ASKED_ANYWAY));
+        if let Some(at) = self.ask_at.as_mut().filter(|_| is_idle && self.again >= IDLE_MIN) {
+            *at = (*at).max((now + self.again).min(self.asked_at + ASKED_ANYWAY));
         }
     }
 }
@@ -161,7 +166,12 @@ impl<F: Flash> Director<'_, F> {
         self.state.seen = None;
         self.state.tells_labels = work.wants_labels;
         let (least, most) = AGAIN;
-        self.ask_in(moment.now, Duration::from_secs(work.again_s.into()).clamp(least, most));
+        let again = Duration::from_secs(work.again_s.into()).clamp(least, most);
+        #[cfg(feature = "touches")]
+        {
+            self.state.again = again;
+        }
+        self.ask_in(moment.now, again);
         let Some(Step { rollout, machine, task }) = work.step else { return };
         match task {
             Task::Look => self.saw(rollout, &machine),

@@ -4,6 +4,7 @@ mod break_in;
 mod placing;
 mod reports;
 pub(crate) mod rig;
+mod touches;
 mod worlds;
 
 use rig::{Death, Fleet, mandate, package};

@@ -658,7 +658,7 @@ fn try_to_open(
     let mut database = Database::open(place.location()).unwrap();
     database.admit(vec![owner().verifying_key()], None);
     let storage = Watched { database, rogue: None, asked: Vec::new(), death: None };
-    let unix_time = UnixTime { seconds: BEGAN_UNIX_S };
+    let unix_time = UnixTime { seconds: BEGAN_UNIX_S + now.as_millis() / 1000 };
     let mut moment = tenure_hub::Moment { now, unix_time, entropy };
     let owners = vec![owner().verifying_key()];
     let config = tenure_hub::Config { owners, ..tenure_hub::Config::default() };
