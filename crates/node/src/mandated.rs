@@ -160,6 +160,9 @@ impl<F: Flash> Director<'_, F> {
         if result == Err(NoResult::NoSuchFunction) {
             return self.ask_in(moment.now, RETRY_UNSERVED);
         }
+        if let Err(NoResult::Deferred { again_in }) = result {
+            return self.ask_in(moment.now, again_in.clamp(AGAIN.0, AGAIN.1));
+        }
         let Some(Ok(work)) = read::<Work>(result) else {
             return self.ask_in(moment.now, RETRY);
         };
@@ -191,6 +194,9 @@ impl<F: Flash> Director<'_, F> {
         moment: &mut Moment<'_>,
         result: Result<Option<Vec<u8>>, NoResult>,
     ) {
+        if let Err(NoResult::Deferred { again_in }) = result {
+            return self.ask_in(moment.now, again_in.clamp(AGAIN.0, AGAIN.1));
+        }
         // The owner took the staging flash, or the machine is gone: the answer is for nobody.
         let Some(errand) = self.state.errand.clone() else {
             return self.ask_in(moment.now, AGAIN.0);

@@ -163,6 +163,11 @@ impl Reporting {
             self.at = Some(now + RETRY_UNSERVED);
             return;
         }
+        let (least, most) = AGAIN;
+        if let Err(NoResult::Deferred { again_in }) = result {
+            self.at = Some((now + again_in.clamp(least, most)).max(self.spent_until));
+            return;
+        }
         let bytes = result.ok().flatten().unwrap_or_default();
         let Ok(Ok(reported)) = postcard::from_bytes::<Answer<Reported>>(&bytes) else {
             return self.missed(now);
@@ -174,7 +179,6 @@ impl Reporting {
         let told = machines.into_iter().map(|machine| (machine.name.clone(), (machine, now)));
         self.told.extend(told);
         self.faults.retain(|fault| last_fault.is_none_or(|last| fault.number > last));
-        let (least, most) = AGAIN;
         let wait = Duration::from_secs(reported.again_s.into()).clamp(least, most);
         self.at = Some((now + wait).max(self.spent_until));
         if !self.faults.is_empty() && self.is_stale {

@@ -92,6 +92,16 @@ fn report_without_an_answer_is_told_again() {
 }
 
 #[test]
+fn report_for_which_a_hub_is_too_late_comes_when_the_hub_says() {
+    let mut reporting = Reporting::new(at(0));
+    next(&mut reporting, at(0), &[machine("a", 1)]);
+    let again_in = Duration::from_secs(7);
+    reporting.done(at(4), Err(NoResult::Deferred { again_in }));
+    assert_eq!(reporting.at, Some(at(11)));
+    assert_eq!(names(&next(&mut reporting, at(11), &[machine("a", 1)])), ["a"]);
+}
+
+#[test]
 fn hub_that_knows_none_is_told_those_that_did_not_fit() {
     let mut reporting = Reporting::new(at(0));
     let metrics: Vec<_> = (0..METRICS_MAX)
