@@ -9,7 +9,9 @@ use tenure_hal::Instant;
 use tenure_hal::simulated::Random;
 use tenure_package::Receipt;
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
-use tenure_wire::directory::{DeviceRecord, Enrolment, Registered, function as directory};
+use tenure_wire::directory::{
+    DeviceRecord, Enrolment, Registered, Stay, Touch, Touched, function as directory,
+};
 use tenure_wire::hub::{Answer, Receipts, Taken, function};
 use tenure_wire::report::Reported;
 use tenure_wire::rollout::{Work, WorkQuery};
@@ -21,15 +23,16 @@ use tokio::time::timeout;
 use super::HubAt;
 use super::both::{MACHINES, owner, report, seed, unix_s};
 
-/// The life of a record, in seconds.
+/// The life of a record, in seconds, and that of one whose device touches.
 const RECORD_S: u64 = 60;
+const STAYS_S: u64 = 22 * 60 * 60;
 /// How long an answer may take, and how often is asked for it.
 const ANSWER: Duration = Duration::from_secs(30);
 const ATTEMPTS: u8 = 12;
 /// How soon one asks again that was refused without a time.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Something that a device asks of its hub.
+/// Something that a device asks of its hub; it registers by a touch where the hub takes those and has its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     Register,
@@ -44,7 +47,7 @@ impl Deed {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Register => "a record",
+            Self::Register => "a record or a touch",
             Self::Report => "a report",
             Self::AskForAStep => "a question for a step",
             Self::HandInAReceipt => "a receipt",
@@ -82,6 +85,9 @@ pub(crate) struct Device {
     socket: UdpSocket,
     began: Stopwatch,
     record: DeviceRecord,
+    /// Whether the hub said that it takes touches, and whether it has a record for that.
+    is_offered: bool,
+    stays: bool,
     reports: u64,
     receipts: u64,
     previous: Digest,
@@ -114,6 +120,8 @@ impl Device {
             socket,
             began,
             record,
+            is_offered: false,
+            stays: false,
             reports: 0,
             receipts: 0,
             previous: Digest([0; 32]),
@@ -124,17 +132,14 @@ impl Device {
     /// Asks for that once.
     pub(crate) async fn ask(&mut self, deed: Deed) -> Result<(), Refused> {
         match deed {
-            Deed::Register => {
-                self.record.sequence += 1;
-                self.record.expires_unix_s = unix_s() + RECORD_S;
-                self.record.epoch = self.endpoint.epoch();
-                let signed = seal(&self.seed.device_signing_key(), &self.record);
-                let registered: Registered = self.call(directory::REGISTER, &signed).await?;
-                match registered.refusal {
-                    None => Ok(()),
-                    Some(refusal) => Err(Refused::because(refusal.to_string())),
-                }
+            // The session may be lost: a record follows.
+            Deed::Register if std::mem::take(&mut self.stays) => {
+                let touch = Touch { sequence: self.record.sequence };
+                let touched: Touched = self.call(directory::TOUCH, &touch).await?;
+                self.stays = touched.counts;
+                if self.stays { Ok(()) } else { self.register().await }
             }
+            Deed::Register => self.register().await,
             Deed::Report => {
                 self.reports += 1;
                 let report = report(self.reports);
@@ -157,6 +162,27 @@ impl Device {
                 Ok(())
             }
         }
+    }
+
+    async fn register(&mut self) -> Result<(), Refused> {
+        let lasts_s = if self.is_offered { STAYS_S } else { RECORD_S };
+        self.record.sequence += 1;
+        self.record.expires_unix_s = unix_s() + lasts_s;
+        self.record.epoch = self.endpoint.epoch();
+        let record = seal(&self.seed.device_signing_key(), &self.record);
+        let registered: Registered = match self.is_offered {
+            true => {
+                let stay = Stay { record, life_s: RECORD_S as u32 };
+                self.call(directory::STAY, &stay).await?
+            }
+            false => self.call(directory::REGISTER, &record).await?,
+        };
+        if let Some(refusal) = registered.refusal {
+            return Err(Refused::because(refusal.to_string()));
+        }
+        self.stays = self.is_offered;
+        self.is_offered = registered.takes_touches;
+        Ok(())
     }
 
     /// Rests for that time, and hears what comes meanwhile.
