@@ -24,12 +24,19 @@ pub(crate) const EPOCH_PERIOD: Duration = Duration::from_secs(60);
 /// off it.
 const SHOWN_LASTS_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// A record that lasts for longer than this, in seconds, is of a device that touches its hub, and says nothing of whether it is
+/// still there: so a newer one is asked for, so long after it was learnt.
+const LASTING_S: u64 = 20 * 60;
+const ASKED_AGAIN_S: u64 = 60;
+
 /// The records of devices that this one knows, and its own.
 #[derive(Debug)]
 pub(crate) struct Directory {
     table: Table,
     /// The records, by device and number, whose device wasn't where they say.
     doubted: Vec<(Name, u64)>,
+    /// When records that last for long were learnt, or found to be the newest, in seconds since 1970 UTC.
+    learnt: Vec<(Name, u64)>,
     /// The record that was signed last.
     signed: Option<Signed>,
     /// Records made since boot.
@@ -50,6 +57,7 @@ impl Directory {
         Self {
             table: Table::new([config.owner.verifying_key].to_vec(), config.records_max),
             doubted: Vec::new(),
+            learnt: Vec::new(),
             signed: None,
             records: 0,
         }
@@ -90,6 +98,7 @@ impl Directory {
     pub(crate) fn change_owner(&mut self, owner: VerifyingKey) {
         self.table.trust_only([owner].to_vec());
         self.doubted.clear();
+        self.learnt.clear();
         self.signed = None;
     }
 
@@ -120,6 +129,25 @@ impl Directory {
         self.table.find_whenever(query).is_some_and(|entry| self.doubts(entry))
     }
 
+    /// Whether a record lasts for long and was learnt long before `unix_s`.
+    fn is_to_be_asked_for(&self, entry: &Entry, unix_s: u64) -> bool {
+        let device = &entry.record.enrolment.device;
+        let learnt = self.learnt.iter().find(|(learnt, _)| learnt == device);
+        entry.record.expires_unix_s > unix_s.saturating_add(LASTING_S)
+            && learnt.is_none_or(|(_, at)| at.saturating_add(ASKED_AGAIN_S) < unix_s)
+    }
+
+    /// Takes note that a record was learnt, if it is the one that is known and lasts for long.
+    fn note_learnt(&mut self, record: &SignedRecord, device: Name, unix_s: u64) {
+        let table = &self.table;
+        self.learnt.retain(|(learnt, _)| *learnt != device && table.device(learnt).is_some());
+        let known = table.device(&device).filter(|entry| entry.signed == *record);
+        let lasts_until = unix_s.saturating_add(LASTING_S);
+        if known.is_some_and(|entry| entry.record.expires_unix_s > lasts_until) {
+            self.learnt.push((device, unix_s));
+        }
+    }
+
     /// The last record that answers `query`, however old it is.
     pub(crate) fn last_record(&self, query: &Query) -> Option<&Entry> {
         self.table.find_whenever(query)
@@ -137,8 +165,9 @@ impl Directory {
         moment: &Moment<'_>,
         query: &Query,
     ) -> Option<&Entry> {
-        let entry = self.table.find(query, clock.records_time(moment)?.seconds)?;
-        (!self.doubts(entry)).then_some(entry)
+        let unix_s = clock.records_time(moment)?.seconds;
+        let entry = self.table.find(query, unix_s)?;
+        (!self.doubts(entry) && !self.is_to_be_asked_for(entry, unix_s)).then_some(entry)
     }
 
     /// The device's statement about itself, signed; `None` if it isn't enrolled. It is signed anew when its
@@ -235,8 +264,8 @@ impl Directory {
         in_use: &[PublicKey],
     ) {
         let Found { record, seen_at } = found;
-        let opened = tenure_directory::read_device(&record);
-        if opened.is_none_or(|device| revoked.has_device(&device)) {
+        let Some(claimed) = tenure_directory::claims(&record).map(|it| it.enrolment) else { return };
+        if revoked.has_device(&claimed.device_key) {
             return;
         }
         let table = &mut self.table;
@@ -249,7 +278,90 @@ impl Directory {
             if let Some(device) = oldest.map(|entry| entry.record.enrolment.device.clone()) {
                 table.forget(&device);
             }
-            let _ = table.accept(record, seen_at, time.seconds);
+            let _ = table.accept(record.clone(), seen_at, time.seconds);
         }
+        self.note_learnt(&record, claimed.device, time.seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_crypto::{Seed, SigningKey};
+    use tenure_directory::{enrol, seal};
+    use tenure_hal::simulated::{Sequence, socket_at};
+    use tenure_wire::datagram::Epoch;
+    use tenure_wire::directory::{DeviceRecord, Enrolment};
+    use tenure_wire::{Address, PublicKey};
+
+    use super::*;
+    use crate::config::Owner;
+
+    const NOW: u64 = 1_800_000_000;
+    const DAY_S: u64 = 22 * 60 * 60;
+
+    fn found(sequence: u64, expires_unix_s: u64) -> Found {
+        let (owner, seed) = (SigningKey::from_bytes(&[7; 32]), Seed::from_bytes(&[9; 32]));
+        let device_key = seed.device_signing_key().verifying_key();
+        let device = "barn".parse().expect("a name");
+        let enrolment = Enrolment { device, device_key, number: 1 };
+        let record = DeviceRecord {
+            owner: owner.verifying_key(),
+            enrolment_signature: enrol(&owner, &enrolment),
+            enrolment,
+            sequence,
+            expires_unix_s,
+            epoch: Epoch([1; 8]),
+            addresses: Vec::new(),
+            device_machine: seed.device_secret().public_key(),
+            machines: Vec::new(),
+            succession: None,
+        };
+        let record = seal(&seed.device_signing_key(), &record);
+        Found { record, seen_at: Address::Udp(socket_at(1)) }
+    }
+
+    fn directory() -> Directory {
+        let verifying_key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+        let owner = Owner { verifying_key, machine: PublicKey([1; 32]) };
+        Directory::new(&Config::new("attic".parse().expect("a name"), owner))
+    }
+
+    /// Whether a record of the barn counts so many seconds after [`NOW`] without a look at the hub.
+    fn counts(directory: &Directory, after_s: u64) -> bool {
+        let mut entropy = Sequence(1);
+        let unix_time = Some(UnixTime { seconds: NOW + after_s });
+        let moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
+        let barn = Query::Device("barn".parse().expect("a name"));
+        directory.record(&Clock::new(), &moment, &barn).is_some()
+    }
+
+    fn learn(directory: &mut Directory, found: Found, after_s: u64) {
+        let time = UnixTime { seconds: NOW + after_s };
+        directory.learn(&Revocations::default(), found, time);
+    }
+
+    #[test]
+    fn record_that_lasts_for_long_is_asked_for_again_after_a_minute_and_is_kept_meanwhile() {
+        let mut directory = directory();
+        learn(&mut directory, found(1, NOW + DAY_S), 0);
+        assert_eq!([0, 60, 61].map(|at| counts(&directory, at)), [true, true, false]);
+        let barn = Query::Device("barn".parse().expect("a name"));
+        assert!(directory.last_record(&barn).is_some(), "for when the hub is silent");
+        // The hub has the same one, an older one, a newer one.
+        learn(&mut directory, found(1, NOW + DAY_S), 100);
+        assert_eq!([160, 161].map(|at| counts(&directory, at)), [true, false]);
+        learn(&mut directory, found(0, NOW + DAY_S), 200);
+        assert!(!counts(&directory, 200));
+        learn(&mut directory, found(2, NOW + DAY_S), 300);
+        assert_eq!([360, 361].map(|at| counts(&directory, at)), [true, false]);
+        assert_eq!(directory.learnt.len(), 1);
+    }
+
+    #[test]
+    fn record_that_ends_soon_counts_until_then() {
+        let mut directory = directory();
+        learn(&mut directory, found(1, NOW + 900), 0);
+        assert_eq!([0, 600, 900, 901].map(|at| counts(&directory, at)), [true, true, true, false]);
+        assert!(directory.learnt.is_empty());
     }
 }
