@@ -665,9 +665,7 @@ impl<S: Storage> Hub<S> {
         match function.as_str() {
             function::REGISTER => self.serve_registration(moment, call),
             function::STAY if self.config.takes_touches => self.serve_registration(moment, call),
-            function::TOUCH if self.config.takes_touches => {
-                Answer::Now(self.touch(moment, call).map(|touched| Some(encode(&touched))))
-            }
+            function::TOUCH if self.config.takes_touches => Answer::Now(self.touch(moment, call)),
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
                 let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
                 let mut found = entry.found();

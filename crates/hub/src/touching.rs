@@ -8,7 +8,7 @@ use tenure_wire::hub::function as service;
 use tenure_wire::{NoResult, PublicKey, message};
 
 use crate::lives::Lives;
-use crate::storage::Storage;
+use crate::storage::{Answered, Storage};
 use crate::{Call, Hub, Moment, Notice};
 
 /// After so long a turn of the board devices are told to ask again later for what they ask for by themselves.
@@ -70,11 +70,7 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Takes a touch. It counts for the record that the hub has, from where that came.
-    pub(crate) fn touch(
-        &mut self,
-        moment: &mut Moment<'_>,
-        call: &Call,
-    ) -> Result<Touched, NoResult> {
+    pub(crate) fn touch(&mut self, moment: &mut Moment<'_>, call: &Call) -> Answered {
         let Call { peer, from, parameter, .. } = call;
         let Touch { sequence } = message::decode(parameter).map_err(|_| NoResult::Execution)?;
         let unix_s = moment.unix_time.seconds;
@@ -88,7 +84,8 @@ impl<S: Storage> Hub<S> {
             self.counts.touches += 1;
             self.looks.note(moment.now, moment.entropy, *peer, from);
         }
-        Ok(Touched { unix_s, counts, may_have_work: self.storage.may_have_work() })
+        let may_have_work = self.storage.may_have_work();
+        Ok(Some(message::encode(&Touched { unix_s, counts, may_have_work })))
     }
 
     /// Takes note that somebody said something in a session: a device that touches is there.
