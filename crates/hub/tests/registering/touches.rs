@@ -305,7 +305,7 @@ fn hub_that_is_late_tells_devices_to_come_later_without_looking_and_hears_their_
         Err(NoResult::Deferred { again_in }) => again_in,
         other => panic!("{other:?}"),
     };
-    world.hub.took(Duration::from_millis(300));
+    world.hub.took(Duration::from_millis(600));
     let statements = world.hub.storage().statements;
     for name in [service::WORK, service::PART, service::REPORT, service::LOG] {
         let again_in = later(world.call(&mut attic, name, vec![1; 2_000]));
