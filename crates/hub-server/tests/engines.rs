@@ -266,9 +266,13 @@ fn devices_that_touched_are_there_for_longer_and_none_that_is_gone_comes_back(pl
     );
     assert_eq!(place.rows(&ends), ["attic 130", "barn 60"]);
     let left = place.read(|| database.left());
+    let attic = "attic".parse().unwrap();
+    let ends = [&attic, &cellar].map(|device| place.read(|| database.ends(device)));
     if matches!(place, Place::Server { .. }) {
+        assert_eq!(ends, [Some(NOW + 130), Some(0)]);
         return assert!(left.is_empty(), "others may hear them");
     }
+    assert_eq!(ends, [None; 2], "there is one hub");
     let mut left: Vec<_> = left
         .into_iter()
         .map(|Left { device, heard_unix_s, ends_unix_s, was_there }| {

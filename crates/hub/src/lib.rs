@@ -24,6 +24,7 @@ extern crate alloc;
 mod admission;
 mod config;
 mod door;
+mod elsewhere;
 mod error;
 mod flash_storage;
 mod listed;
@@ -71,6 +72,7 @@ pub use tenure_rpc::Fullness;
 
 use crate::admission::{Bucket, Pace};
 use crate::door::{Door, Turn};
+use crate::elsewhere::LOOKS_PER_SECOND;
 use crate::listed::Listed;
 use crate::looks::{Looks, Verdict};
 use crate::reaching::ASKERS_PER_SECOND;
@@ -163,6 +165,9 @@ pub struct Hub<S> {
     /// Whose the sessions of people are, by the keys of these sessions.
     askers: BTreeMap<PublicKey, VerifyingKey>,
     askers_pace: Bucket,
+    /// Until when devices are in force that others hear, as the storage said.
+    elsewhere: BTreeMap<Name, u64>,
+    elsewhere_pace: Bucket,
     /// When it last looked for what is to be forgotten, in seconds since 1970 UTC.
     swept_unix_s: u64,
     storage: S,
@@ -307,6 +312,8 @@ impl<S: Storage> Hub<S> {
             looks,
             askers: BTreeMap::new(),
             askers_pace: Bucket::full(moment.now, ASKERS_PER_SECOND),
+            elsewhere: BTreeMap::new(),
+            elsewhere_pace: Bucket::full(moment.now, LOOKS_PER_SECOND),
             swept_unix_s: 0,
             storage,
             held: Vec::new(),
@@ -667,7 +674,7 @@ impl<S: Storage> Hub<S> {
             function::STAY if self.config.takes_touches => self.serve_registration(moment, call),
             function::TOUCH if self.config.takes_touches => Answer::Now(self.touch(moment, call)),
             function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
-                let entry = self.listed.find_for(peer, &query, unix_s)?.clone();
+                let entry = self.find(moment, peer, &query)?;
                 let mut found = entry.found();
                 let verdict = self.looks.verdict(&entry.record.device_machine, &entry.seen_at);
                 // Who comes by a connection has no other way out than this hub.

@@ -199,6 +199,11 @@ impl Listed {
         self.lives.stored(heard, is_stored);
     }
 
+    /// Whether a device touches here.
+    pub(crate) fn touches(&self, name: &Name) -> bool {
+        self.lives.end(name).is_some()
+    }
+
     /// Until when a device is in force, unless it is heard again.
     pub(crate) fn end_of(&self, entry: &Entry) -> u64 {
         let life = self.lives.end(&entry.record.enrolment.device);

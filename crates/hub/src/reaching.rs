@@ -24,8 +24,7 @@ impl<S: Storage> Hub<S> {
         reach: &Reach,
     ) -> Reached {
         let Reach { query, asker } = reach;
-        let Some(entry) = self.listed.find_for(&caller.0, query, moment.unix_time.seconds).cloned()
-        else {
+        let Some(entry) = self.find(moment, &caller.0, query) else {
             return Reached { found: None, answers_others: None, relayed: Err(NotRelayed::Away) };
         };
         let answers_others = match self.looks.verdict(&entry.record.device_machine, &entry.seen_at)

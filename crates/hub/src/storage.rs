@@ -188,6 +188,16 @@ pub trait Storage {
         Ok(Vec::new())
     }
 
+    /// Until when a device is in force as it stands there, in seconds since 1970 UTC, where others may hear it: zero for one that
+    /// isn't there. `None` where there is one hub.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn ends(&mut self, device: &Name) -> Result<Option<u64>, StorageError> {
+        let _ = device;
+        Ok(None)
+    }
+
     /// Whether a device that asks for work may get some. `true` where that isn't known.
     fn may_have_work(&self) -> bool {
         true

@@ -13,7 +13,7 @@ use crate::{Call, Hub, Moment, Notice};
 
 /// After so long a turn of the board, in which who came waited half of that, devices are told to ask again later for what they ask for
 /// by themselves.
-const LATE: Duration = Duration::from_millis(500);
+pub(crate) const LATE: Duration = Duration::from_millis(500);
 /// After so long a turn, records that aren't urgent wait as well.
 const VERY_LATE: Duration = Duration::from_secs(1);
 /// How long a device has to be in force still for its record to wait, in seconds.

@@ -70,6 +70,8 @@ struct Faulty {
     /// The devices that were heard, as they were stored at once; and those of an earlier run.
     heard: Vec<Vec<Heard>>,
     left: Vec<Left>,
+    /// Until when devices are in force that others hear, if they do.
+    ends: Option<u64>,
     has_work: bool,
 }
 
@@ -98,6 +100,7 @@ impl Faulty {
             statements: 0,
             heard: Vec::new(),
             left: Vec::new(),
+            ends: None,
             has_work: false,
         }
     }
@@ -165,6 +168,11 @@ impl Storage for Faulty {
 
     fn left(&mut self) -> Result<Vec<Left>, StorageError> {
         Ok(self.left.clone())
+    }
+
+    fn ends(&mut self, _: &Name) -> Result<Option<u64>, StorageError> {
+        self.statements += 1;
+        Ok(self.ends)
     }
 
     fn may_have_work(&self) -> bool {

@@ -87,6 +87,17 @@ impl Storage for Database {
         }
     }
 
+    fn ends(&mut self, device: &Name) -> Result<Option<u64>, StorageError> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let ends = "SELECT expires_unix_s FROM devices WHERE name = ?1 AND length(kept) > 0";
+        let ends = self.connection.statement(ends);
+        let ends: Option<i64> =
+            ends.query_row([device.as_str()], |row| row.get(0)).optional().map_err(failed)?;
+        Ok(Some(ends.map_or(0, i64::unsigned_abs)))
+    }
+
     fn may_have_work(&self) -> bool {
         self.has_open_rollouts
     }

@@ -89,6 +89,10 @@ impl Storage for Watched {
         self.database.left()
     }
 
+    fn ends(&mut self, device: &Name) -> Result<Option<u64>, StorageError> {
+        self.database.ends(device)
+    }
+
     fn may_have_work(&self) -> bool {
         self.database.may_have_work()
     }

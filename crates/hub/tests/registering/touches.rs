@@ -285,6 +285,35 @@ fn device_that_another_hub_heard_is_that_ones_until_it_comes_back() {
 }
 
 #[test]
+fn device_that_another_hub_hears_is_found_as_long_as_the_storage_says() {
+    let (mut world, mut attic) = world();
+    let name = attic.record.enrolment.device.clone();
+    let elsewhere = heard_elsewhere(&mut attic, 9);
+    world.hub.storage().changes =
+        Changes { are_all: false, devices: vec![(name.clone(), Some(elsewhere))] };
+    world.pass(3);
+    let mut barn = world.device(1, 11, "barn");
+    let mut looks = |world: &mut World| {
+        let before = world.hub.storage().statements;
+        let is_found = world.resolve(&mut barn, &Query::Device(name.clone())).is_some();
+        (is_found, world.hub.storage().statements - before)
+    };
+    world.hub.storage().ends = Some(world.unix_s + 30);
+    assert_eq!([looks(&mut world), looks(&mut world)], [(true, 1), (true, 0)]);
+    world.pass(31);
+    assert_eq!([looks(&mut world), looks(&mut world)], [(false, 1), (false, 1)]);
+    world.hub.storage().ends = Some(world.unix_s + 60);
+    assert_eq!(looks(&mut world), (true, 1));
+    // Who asks for it again and again has the storage asked a few times, and so has a hub that is late.
+    world.pass(61);
+    let asked: usize = (0..100).map(|_| looks(&mut world).1).sum();
+    assert!((10..=25).contains(&asked), "{asked} in half a second to a second and a half");
+    world.pass(2);
+    world.hub.took(Duration::from_secs(2));
+    assert_eq!(looks(&mut world), (true, 0));
+}
+
+#[test]
 fn renewal_by_which_a_device_stays_is_stored_with_the_others_of_a_turn() {
     let (mut world, mut attic) = world();
     let name = attic.record.enrolment.device.clone();
