@@ -264,8 +264,8 @@ impl Directory {
         in_use: &[PublicKey],
     ) {
         let Found { record, seen_at } = found;
-        let Some(claimed) = tenure_directory::claims(&record).map(|it| it.enrolment) else { return };
-        if revoked.has_device(&claimed.device_key) {
+        let Some(claimed) = tenure_directory::claims(&record) else { return };
+        if revoked.has_device(&claimed.enrolment.device_key) {
             return;
         }
         let table = &mut self.table;
@@ -280,7 +280,7 @@ impl Directory {
             }
             let _ = table.accept(record.clone(), seen_at, time.seconds);
         }
-        self.note_learnt(&record, claimed.device, time.seconds);
+        self.note_learnt(&record, claimed.enrolment.device, time.seconds);
     }
 }
 
