@@ -93,14 +93,19 @@ impl Lives {
     /// Takes note that a device was heard; returns the end of its life before and now, or `None` if it doesn't touch.
     pub(crate) fn hear(&mut self, name: &Name, unix_s: u64) -> Option<(u64, u64)> {
         let life = self.of.get_mut(name)?;
-        let before = life.ends_unix_s;
-        (life.heard_unix_s, life.ends_unix_s) = (unix_s, Self::end_of(life.life_s, unix_s));
-        let is_out_of_order = !core::mem::replace(&mut life.is_in_order, true);
-        let (now, stored) = (life.ends_unix_s, life.stored_unix_s);
-        if is_out_of_order {
-            self.by_stored.insert(stored, name);
+        let before = *life;
+        (life.heard_unix_s, life.is_in_order) = (unix_s, true);
+        life.ends_unix_s = Self::end_of(life.life_s, unix_s);
+        if unix_s < before.heard_unix_s {
+            // The clock went back: what was stored of a time that never came may be over.
+            life.stored_unix_s = before.stored_unix_s.min(unix_s);
         }
-        Some((before, now))
+        let now = *life;
+        if !before.is_in_order || before.stored_unix_s != now.stored_unix_s {
+            self.by_stored.remove(before.stored_unix_s, name);
+            self.by_stored.insert(now.stored_unix_s, name);
+        }
+        Some((before.ends_unix_s, now.ends_unix_s))
     }
 
     /// A device doesn't touch any more, or is gone.
@@ -217,6 +222,18 @@ mod tests {
         assert_eq!(lives.end(&name("attic")), Some(NOW + 135));
         assert_eq!(lives.end(&name("barn")), Some(NOW + 60));
         assert_eq!(names(&lives.due(NOW + 75)), ["attic"], "others read it in the storage");
+    }
+
+    #[test]
+    fn device_is_stored_at_once_where_the_clock_went_back() {
+        let mut lives = Lives::default();
+        lives.begin(&name("attic"), 60, NOW + 3_600);
+        assert!(lives.due(NOW).is_empty(), "an hour is stored");
+        assert_eq!(lives.hear(&name("attic"), NOW), Some((NOW + 3_660, NOW + 60)));
+        let due = lives.due(NOW);
+        assert_eq!((names(&due), due[0].ends_unix_s), (["attic"].to_vec(), NOW + 60));
+        lives.stored(&due, true);
+        assert!(lives.due(NOW + 20).is_empty());
     }
 
     #[test]
