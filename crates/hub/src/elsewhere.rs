@@ -50,7 +50,7 @@ impl<S: Storage> Hub<S> {
         }
         self.elsewhere_pace.take(1);
         let Ok(Some(ends)) = self.storage.ends(device) else { return true };
-        if self.elsewhere.len() >= self.config.devices_max {
+        if self.elsewhere.len() >= self.listed.table().count() {
             self.elsewhere.clear();
         }
         self.elsewhere.insert(device.clone(), ends);

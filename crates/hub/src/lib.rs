@@ -73,7 +73,7 @@ pub use tenure_rpc::Fullness;
 use crate::admission::{Bucket, Pace};
 use crate::door::{Door, Turn};
 use crate::elsewhere::LOOKS_PER_SECOND;
-use crate::listed::Listed;
+use crate::listed::{Former, Listed};
 use crate::looks::{Looks, Verdict};
 use crate::reaching::ASKERS_PER_SECOND;
 use crate::relay::Relay;
@@ -183,7 +183,7 @@ pub struct Hub<S> {
     /// Whether what is registered now can't be one of them.
     is_careful: bool,
     /// The table's entries before that, to be put back if the commit fails.
-    undo: Vec<(Name, Option<Entry>)>,
+    undo: Vec<(Name, Option<Former>)>,
     /// The devices of the records that were counted since the last commit.
     counted: Vec<Name>,
     /// Whether something was written since the last commit.
@@ -630,11 +630,11 @@ impl<S: Storage> Hub<S> {
     }
 
     /// Has the devices in the table as they were before a commit that failed.
-    fn take_back(&mut self, undo: Vec<(Name, Option<Entry>)>) {
+    fn take_back(&mut self, undo: Vec<(Name, Option<Former>)>) {
         for (device, before) in undo.into_iter().rev() {
             self.favour(&device, false);
             match before {
-                Some(entry) => self.listed.put(entry.record, entry.signed, entry.seen_at),
+                Some(former) => self.listed.put_back(former),
                 None => self.listed.forget(&device),
             }
             self.favour(&device, true);
@@ -784,7 +784,7 @@ impl<S: Storage> Hub<S> {
             Refusal::Full => Unlisted::NoPlace,
             refusal => refusal.into(),
         })?;
-        let before = self.listed.device(&device).cloned();
+        let before = self.listed.former(&device);
         let kept = Kept { record: signed, seen_at: call.from.clone() };
         if is_new {
             self.check_quota(&record, &kept.seen_at)?;
@@ -798,7 +798,7 @@ impl<S: Storage> Hub<S> {
             self.storage.put(&accepted).map_err(|error| self.not_stored(error))?;
         }
         let notice = self.announcement(unix_s, &record, &kept.seen_at);
-        let key_before = before.as_ref().map(|entry| entry.record.device_machine);
+        let key_before = before.as_ref().map(|former| former.entry.record.device_machine);
         if key_before != Some(record.device_machine) {
             self.favour(&device, false);
             self.endpoint.favour(&record.device_machine, true);
@@ -841,8 +841,9 @@ impl<S: Storage> Hub<S> {
         let names: Vec<Name> = forgettable.unwrap_or_else(ended);
         for name in names {
             self.refresh(&name)?;
-            let Some(entry) = self.listed.device(&name).cloned() else { continue };
-            if !is_by_storage && entry.record.expires_unix_s >= over_before_unix_s {
+            let Some(former) = self.listed.former(&name) else { continue };
+            let expires_unix_s = former.entry.record.expires_unix_s;
+            if !is_by_storage && expires_unix_s >= over_before_unix_s {
                 // Another hub heard of it since.
                 continue;
             }
@@ -850,7 +851,7 @@ impl<S: Storage> Hub<S> {
             self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
             self.favour(&name, false);
             self.listed.forget(&name);
-            self.undo.push((name, Some(entry)));
+            self.undo.push((name, Some(former)));
         }
         let listed = &self.listed;
         let most = self.config.devices_max.max(listed.table().count());

@@ -17,7 +17,7 @@ use tenure_wire::directory::{DeviceRecord, ListedMachine, Query, Refusal, Signed
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::admission::{Host, host_of};
-use crate::lives::Lives;
+use crate::lives::{Life, Lives};
 use crate::ranks::Ranks;
 use crate::storage::{Heard, Left};
 
@@ -56,6 +56,14 @@ pub(crate) struct Listed {
     /// The devices that were looked at one after the other.
     #[cfg(test)]
     steps: core::cell::Cell<usize>,
+}
+
+/// A device as it was before a change.
+#[derive(Clone, Debug)]
+pub(crate) struct Former {
+    pub(crate) entry: Entry,
+    /// Its life, if it touched.
+    life: Option<Life>,
 }
 
 /// The part of a device that the orders hold.
@@ -150,6 +158,22 @@ impl Listed {
         self.order(name, before.as_ref(), now.as_ref());
     }
 
+    /// The device of that name as it is now, to be put back.
+    pub(crate) fn former(&self, name: &Name) -> Option<Former> {
+        let entry = self.device(name)?.clone();
+        Some(Former { entry, life: self.lives.of(name) })
+    }
+
+    /// Has a device be as it was before.
+    pub(crate) fn put_back(&mut self, Former { entry, life }: Former) {
+        let name = entry.record.enrolment.device.clone();
+        self.put(entry.record, entry.signed, entry.seen_at);
+        let before = self.place(&name);
+        self.lives.put_back(&name, life);
+        let now = self.place(&name);
+        self.order(&name, before.as_ref(), now.as_ref());
+    }
+
     /// Forgets a device.
     pub(crate) fn forget(&mut self, name: &Name) {
         let before = self.place(name);
@@ -192,6 +216,11 @@ impl Listed {
     /// The devices that touched and of which that is to be stored now, in seconds since 1970 UTC.
     pub(crate) fn heard(&mut self, unix_s: u64) -> Vec<Heard> {
         self.lives.due(unix_s)
+    }
+
+    /// The devices that touched and of which that isn't stored yet.
+    pub(crate) fn unstored(&self) -> Vec<Heard> {
+        self.lives.unstored()
     }
 
     /// Takes note of whether that is stored.

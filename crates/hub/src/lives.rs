@@ -18,9 +18,9 @@ use crate::storage::{Heard, Left};
 /// The shortest life, in seconds: a touch that is lost is sent again within it.
 const LIFE_S_MIN: u32 = 15;
 /// How long before its end what is stored is brought up to date, in seconds.
-const STORED_BEFORE_S: u64 = 12;
+const STORED_BEFORE_S: u64 = 20;
 /// The most devices that are stored at once.
-const STORED_AT_ONCE: usize = 8 * 1024;
+pub(crate) const STORED_AT_ONCE: usize = 8 * 1024;
 /// How long a device that was there when the hub ended counts as there after its start, in seconds.
 const GRACE_S: u64 = 60;
 
@@ -32,8 +32,9 @@ pub(crate) struct Lives {
     by_stored: Groups<u64>,
 }
 
+/// The life of a device.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+pub(crate) struct Life {
     /// How long the device may be silent, in seconds.
     life_s: u32,
     heard_unix_s: u64,
@@ -48,6 +49,19 @@ impl Lives {
     /// The end of a device's life; `None` for one that doesn't touch.
     pub(crate) fn end(&self, name: &Name) -> Option<u64> {
         self.of.get(name).map(|life| life.ends_unix_s)
+    }
+
+    /// The life of a device, if it touches.
+    pub(crate) fn of(&self, name: &Name) -> Option<Life> {
+        self.of.get(name).copied()
+    }
+
+    /// Has a device live as it did before; what is stored of it is what was.
+    pub(crate) fn put_back(&mut self, name: &Name, life: Option<Life>) {
+        match life {
+            Some(life) => self.put(name, Life { is_in_order: true, ..life }),
+            None => self.forget(name),
+        }
     }
 
     /// The end of the life of a device that is heard at that moment and may be silent for so long.
@@ -130,6 +144,17 @@ impl Lives {
             }
         }
         due
+    }
+
+    /// All devices that were heard and of which that isn't stored.
+    pub(crate) fn unstored(&self) -> Vec<Heard> {
+        let unstored = self.of.iter().filter(|(_, life)| life.ends_unix_s > life.stored_unix_s);
+        let heard = unstored.map(|(device, Life { heard_unix_s, ends_unix_s, .. })| Heard {
+            device: device.clone(),
+            heard_unix_s: *heard_unix_s,
+            ends_unix_s: *ends_unix_s,
+        });
+        heard.collect()
     }
 
     /// Takes note of whether those that were due are stored; if not, they are due again.

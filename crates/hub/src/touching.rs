@@ -7,8 +7,8 @@ use tenure_wire::directory::{DeviceRecord, Refusal, SignedRecord, Stay, Touch, T
 use tenure_wire::hub::function as service;
 use tenure_wire::{NoResult, PublicKey, message};
 
-use crate::lives::Lives;
-use crate::storage::{Answered, Storage};
+use crate::lives::{Lives, STORED_AT_ONCE};
+use crate::storage::{Answered, Heard, Storage};
 use crate::{Call, Hub, Moment, Notice};
 
 /// After so long a turn of the board, in which who came waited half of that, devices are told to ask again later for what they ask for
@@ -103,7 +103,7 @@ impl<S: Storage> Hub<S> {
         let is_put_off = match call.function.as_str() {
             service::WORK | service::PART | service::REPORT | service::LOG => self.turn >= LATE,
             function::REGISTER | function::STAY => {
-                self.turn >= VERY_LATE && self.is_in_hand(&call.peer, unix_s)
+                self.turn >= VERY_LATE && self.is_in_hand(call, unix_s)
             }
             _ => false,
         };
@@ -115,10 +115,12 @@ impl<S: Storage> Hub<S> {
         Some(AGAIN_MIN + AGAIN_SPREAD * u32::from(call.peer.0[0]) / 256)
     }
 
-    /// Whether the device that speaks is in force for long enough to wait; as it speaks, it isn't overdue meanwhile.
-    fn is_in_hand(&mut self, peer: &PublicKey, unix_s: u64) -> bool {
-        let Some(entry) = self.listed.of_device_machine(peer) else { return false };
-        if self.listed.end_of(entry) < unix_s.saturating_add(IN_HAND_S) {
+    /// Whether the device that speaks is in force for long enough to wait, and listed where it is; as it speaks, it isn't overdue
+    /// meanwhile.
+    fn is_in_hand(&mut self, call: &Call, unix_s: u64) -> bool {
+        let Some(entry) = self.listed.of_device_machine(&call.peer) else { return false };
+        let is_in_hand = self.listed.end_of(entry) >= unix_s.saturating_add(IN_HAND_S);
+        if !is_in_hand || entry.seen_at != call.from {
             return false;
         }
         let device = entry.record.enrolment.device.clone();
@@ -129,16 +131,32 @@ impl<S: Storage> Hub<S> {
     /// Stores that devices were heard of which that would end soon, many at once.
     pub(crate) fn store_heard(&mut self, unix_s: u64) {
         let heard = self.listed.heard(unix_s);
-        if heard.is_empty() {
-            return;
+        if !heard.is_empty() {
+            self.store(&heard);
         }
-        let stored = self.storage.heard(&heard);
+    }
+
+    /// Stores until when all devices that touched are in force, as the hub ends: others on the same storage judge by that until
+    /// these devices have turned to one of them.
+    pub fn end(&mut self) {
+        for heard in self.listed.unstored().chunks(STORED_AT_ONCE) {
+            if !self.store(heard) {
+                return;
+            }
+        }
+    }
+
+    /// Stores that these devices were heard; returns whether that succeeded.
+    fn store(&mut self, heard: &[Heard]) -> bool {
+        let stored = self.storage.heard(heard);
         // After a write that failed it fails, too, and has the storage begin anew.
         let committed = self.storage.commit();
         let stored = stored.and(committed);
-        self.listed.stored(&heard, stored.is_ok());
+        let is_stored = stored.is_ok();
+        self.listed.stored(heard, is_stored);
         if let Err(error) = stored {
             self.notify(Notice::NotStored { reason: error.reason });
         }
+        is_stored
     }
 }

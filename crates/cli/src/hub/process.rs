@@ -368,6 +368,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         sockets.extend(by_connections.as_ref().map(|by_connections| by_connections as &dyn AsFd));
         wait_any(&sockets, until.min(NAP))?;
     }
+    hub.end();
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }

@@ -144,6 +144,33 @@ fn touches_that_could_not_be_stored_are_stored_later() {
 }
 
 #[test]
+fn hub_that_ends_stores_until_when_each_device_is_in_force() {
+    let (mut world, mut attic) = world();
+    world.pass(30);
+    assert!(world.touch(&mut attic).counts);
+    assert!(world.hub.storage().heard.is_empty(), "what is stored lasts");
+    world.hub.end();
+    let heard = world.hub.storage().heard.concat();
+    assert_eq!(heard.iter().map(|one| one.ends_unix_s).collect::<Vec<_>>(), [NOW + 90]);
+    world.hub.end();
+    assert_eq!(world.hub.storage().heard.len(), 1, "it is stored");
+}
+
+#[test]
+fn device_whose_next_record_could_not_be_stored_is_there_by_the_one_before_as_long_as_it_touches() {
+    let (mut world, mut attic) = world();
+    world.hub.storage().fails = true;
+    attic.record.sequence += 1;
+    attic.record.expires_unix_s = world.unix_s + 600;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Full));
+    world.hub.storage().fails = false;
+    attic.record.sequence -= 1;
+    assert!(world.touch(&mut attic).counts);
+    world.pass(61);
+    assert!(!world.finds(&attic), "its record of before lasts for hours still");
+}
+
+#[test]
 fn hub_that_starts_anew_has_those_who_were_there_for_a_while_and_no_others() {
     let mut world = World::new(8);
     let mut devices = [(10, "attic"), (11, "barn"), (12, "cellar")]
@@ -354,6 +381,8 @@ fn hub_that_is_late_tells_devices_to_come_later_without_looking_and_hears_their_
     barn.record.expires_unix_s = world.unix_s + 60;
     assert_eq!(world.register_itself(&mut barn).refusal, None, "25 s are left to it");
     assert_eq!(world.hub.counts().later, 5);
+    attic.address = Address::Udp(socket_at(500));
+    assert_eq!(world.stay(&mut attic).refusal, None, "it moved");
     world.hub.took(Duration::from_millis(3));
     let answer = world.call(&mut attic, service::WORK, Vec::new());
     assert_eq!(answer, Err(NoResult::NoSuchFunction), "as this storage says");
