@@ -86,12 +86,15 @@ impl Lives {
     /// still: nobody could hear it since.
     pub(crate) fn take_up(&mut self, left: &Left, unix_s: u64) {
         let Left { device, heard_unix_s, ends_unix_s: stored_unix_s, was_there } = left;
-        let life_s = stored_unix_s.saturating_sub(*heard_unix_s).min(LIFETIME_S_MAX) as u32;
+        let life_s = stored_unix_s.saturating_sub(*heard_unix_s).min(LIFETIME_S_MAX);
+        let life_s = bounded(life_s as u32);
         let grace = unix_s.saturating_add(GRACE_S.min(life_s.into()));
+        let ends_unix_s = if *was_there { grace.max(*stored_unix_s) } else { *stored_unix_s };
         let life = Life {
-            life_s: bounded(life_s),
-            heard_unix_s: *heard_unix_s,
-            ends_unix_s: if *was_there { grace.max(*stored_unix_s) } else { *stored_unix_s },
+            life_s,
+            // Whoever reads both in the storage takes their difference for its life.
+            heard_unix_s: ends_unix_s.saturating_sub(life_s.into()).max(*heard_unix_s),
+            ends_unix_s,
             stored_unix_s: *stored_unix_s,
             is_in_order: true,
         };
@@ -246,7 +249,9 @@ mod tests {
         lives.take_up(&left("barn", false), NOW + 75);
         assert_eq!(lives.end(&name("attic")), Some(NOW + 135));
         assert_eq!(lives.end(&name("barn")), Some(NOW + 60));
-        assert_eq!(names(&lives.due(NOW + 75)), ["attic"], "others read it in the storage");
+        let due = lives.due(NOW + 75);
+        assert_eq!(names(&due), ["attic"], "others read it in the storage");
+        assert_eq!(due[0].ends_unix_s - due[0].heard_unix_s, 60, "gates read its life there");
     }
 
     #[test]
