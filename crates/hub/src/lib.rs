@@ -805,7 +805,9 @@ impl<S: Storage> Hub<S> {
         }
         let (machine, address) = (record.device_machine, kept.seen_at.clone());
         self.listed.put(record, kept.record, kept.seen_at);
-        self.listed.live(&device, life_s, unix_s);
+        if is_new {
+            self.listed.live(&device, life_s, unix_s);
+        }
         self.listed.hear(&device, unix_s);
         self.undo.push((device, before));
         self.looks.note(moment.now, moment.entropy, machine, &address);

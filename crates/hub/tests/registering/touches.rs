@@ -170,6 +170,20 @@ fn device_whose_next_record_could_not_be_stored_is_there_by_the_one_before_as_lo
     assert!(!world.finds(&attic), "its record of before lasts for hours still");
 }
 
+/// Nothing of it is stored then: what stands there of its life is what was.
+#[test]
+fn record_that_is_sent_again_makes_no_life_that_is_not_stored() {
+    let (mut world, mut attic) = world();
+    world.pass(20);
+    let stay = Stay { record: attic.signed(), life_s: LIFE_S };
+    let answer = world.call(&mut attic, function::STAY, message::encode(&stay)).unwrap().unwrap();
+    assert_eq!(message::decode::<Registered>(&answer).unwrap().refusal, None);
+    assert_eq!(world.hub.storage().puts, 2);
+    world.pass(22);
+    let heard = world.hub.storage().heard.concat();
+    assert_eq!(heard.iter().map(|one| one.ends_unix_s).collect::<Vec<_>>(), [NOW + 80]);
+}
+
 #[test]
 fn hub_that_starts_anew_has_those_who_were_there_for_a_while_and_no_others() {
     let mut world = World::new(8);
