@@ -4,7 +4,8 @@
 //! Invariants:
 //! - What is kept counts from the moment that it stands on flash; what follows from it is done again at the
 //!   next boot if the power went before.
-//! - Numbers only go up: an older word never replaces a newer one.
+//! - Numbers only go up, by steps that leave room for later ones: an older word never replaces a newer one, also where
+//!   the device comes back to an owner who handed it over.
 //! - After a change nothing counts that a former key signs.
 
 use alloc::string::ToString;
@@ -14,7 +15,7 @@ use tenure_hal::Flash;
 use tenure_package::Revocations;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{Answer, ChangeOwner, ControlError, Enrol};
-use tenure_wire::ownership::{Succession, SuccessionKind};
+use tenure_wire::ownership::{SignedSuccession, Succession, SuccessionKind};
 
 use crate::boot_error::BootError;
 use crate::config::Owner;
@@ -25,6 +26,7 @@ use crate::mesh::{Ground, Member};
 use crate::moment::Moment;
 use crate::peers::Peers;
 use crate::secrets::{Secrets, not_kept};
+use crate::services::Services;
 use crate::tenancy::Tenancy;
 use crate::transfer::Transfer;
 
@@ -61,16 +63,32 @@ impl<F: Flash> Handover<'_, F> {
             self.check_enrolment_by(&next, enrol)?;
         }
         let is_hand_over = succession.kind == SuccessionKind::HandOver;
-        let former = self.tenancy.services.config.owner.verifying_key;
-        let numbered = (succession.number, signed.clone());
-        let kept = KeptOwner::after(known.as_ref(), former, next, numbered, is_hand_over);
-        let forgotten = Ownership::forgotten_at_hand_over();
-        let forgotten = if is_hand_over { &forgotten[..] } else { &[] };
-        Ownership::keep_owner(self.tenancy.services.kernel.store(), &kept, forgotten)
-            .map_err(not_kept)?;
-        self.tenancy.services.ownership.kept = Some(kept);
+        self.keep_owner(known.as_ref(), next, (succession.number, signed), is_hand_over)?;
         self.take_over(moment, next, is_hand_over);
         enrol.as_ref().map_or(Ok(()), |enrol| self.take_enrolment(moment, enrol.clone()))
+    }
+
+    /// Keeps who holds the device from now on.
+    fn keep_owner(
+        &mut self,
+        known: Option<&KeptOwner>,
+        next: Owner,
+        (number, signed): (u64, &SignedSuccession),
+        is_hand_over: bool,
+    ) -> Answer<()> {
+        let Services { ownership, config, kernel, .. } = &mut *self.tenancy.services;
+        let former = config.owner.verifying_key;
+        let keys = (former, ownership.lists_by().filter(|_| !is_hand_over));
+        let kept = KeptOwner::after(known, keys, next, (number, signed.clone()), is_hand_over);
+        if is_hand_over {
+            let lists = ownership.former_lists.and(former, ownership.revoked.number);
+            Ownership::keep_owner_anew(kernel.store(), &kept, &lists).map_err(not_kept)?;
+            ownership.former_lists = lists;
+        } else {
+            Ownership::keep_owner(kernel.store(), &kept).map_err(not_kept)?;
+        }
+        ownership.kept = Some(kept);
+        Ok(())
     }
 
     /// Takes the owner's signed list of whom it revoked, whoever brings it.
@@ -91,14 +109,7 @@ impl<F: Flash> Handover<'_, F> {
         )?;
         self.secrets.pay_verifications(self.tenancy.services, moment.now, (caller, 1))?;
         let (list, _) = Revocations::verify(bytes).map_err(refused)?;
-        let in_force = self.tenancy.services.ownership.revoked.number;
-        if list.number <= in_force {
-            return Err(ControlError::Refused(alloc::format!(
-                "the list of revoked keys has the number {}, and one with the number {in_force} is in \
-                 force; fetch that one and add to it",
-                list.number
-            )));
-        }
+        self.tenancy.services.ownership.check_list_number(&signer, list.number)?;
         Ownership::keep_list(self.tenancy.services.kernel.store(), bytes).map_err(not_kept)?;
         self.tenancy.services.ownership.signed_list = Some(bytes.to_vec());
         self.tenancy.services.ownership.revoked = list;
@@ -134,14 +145,7 @@ impl<F: Flash> Handover<'_, F> {
         {
             return Err(ControlError::Refused("the succession is for another device".to_string()));
         }
-        let last = self.tenancy.services.ownership.kept.as_ref().map_or(0, |kept| kept.number);
-        if succession.number <= last {
-            return Err(ControlError::Refused(alloc::format!(
-                "the succession has the number {}, and one with the number {last} was taken before",
-                succession.number
-            )));
-        }
-        Ok(())
+        self.tenancy.services.ownership.check_succession_number(succession.number)
     }
 
     /// Takes the enrolment that comes with a succession which was taken before: the power may have gone

@@ -12,15 +12,22 @@ use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::config::Owner;
+use crate::former_lists::FormerLists;
 use crate::trees::{ENROLMENT_PATH, HUB_PATH, NETWORK_PATH, NODE_TREE};
 
 const OWNER_PATH: &str = "owner";
 const REVOKED_PATH: &str = "revoked";
+const FORMER_LISTS_PATH: &str = "former-lists";
 /// The version of the stored owner.
 const KEPT_VERSION: u8 = 1;
 /// The most former keys that are remembered, to say of what they signed that they were replaced. The first
 /// one, which the settings name, is remembered beside them.
 const FORMER_MAX: usize = 4;
+/// How far beyond the last number the next one of a list or a succession may be. A word under the greatest number there is
+/// would be the last one for good: that of a stolen key after its change, or of who hands the device over.
+const STEP_MAX: u64 = 1 << 32;
+/// Successions are numbered by clocks, in milliseconds: any number up to one of the year 2109 is near enough.
+const SUCCESSION_NUMBER_NEAR: u64 = 1 << 42;
 
 /// The owner by the last succession, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,23 +53,28 @@ pub(crate) struct Ownership {
     pub(crate) revoked: Revocations,
     /// The list as it was signed.
     pub(crate) signed_list: Option<Vec<u8>>,
+    /// The numbers of former owners' lists.
+    pub(crate) former_lists: FormerLists,
     /// When to look next for machines that have to leave; `None` if all have left.
     pub(crate) settle_at: Option<Instant>,
 }
 
 impl KeptOwner {
-    /// The owner after `known` and by a succession that was checked.
+    /// The owner after `known` and by a succession that was checked. The key `lists_by` is remembered, however often keys
+    /// change: by it the list in force counts.
     pub(crate) fn after(
         known: Option<&Self>,
-        former: VerifyingKey,
+        (former, lists_by): (VerifyingKey, Option<VerifyingKey>),
         next: Owner,
         (number, succession): (u64, SignedSuccession),
         clears_machines: bool,
     ) -> Self {
         let mut keys = known.map_or_else(Vec::new, |known| known.former.clone());
         keys.push(former);
-        let excess = keys.len().saturating_sub(FORMER_MAX);
-        keys.drain(..excess);
+        while keys.len() > FORMER_MAX {
+            let oldest = keys.iter().position(|key| Some(*key) != lists_by);
+            keys.remove(oldest.unwrap_or_default());
+        }
         Self {
             version: KEPT_VERSION,
             root: known.map_or(former, |known| known.root),
@@ -118,7 +130,56 @@ impl Ownership {
         };
         let list = list.filter(|(_, signer)| counts(signer)).map(|(list, _)| list);
         let signed_list = signed_list.filter(|_| list.is_some());
-        Ok(Self { kept, revoked: list.unwrap_or_default(), signed_list, settle_at: Some(now) })
+        let former_lists = read(FORMER_LISTS_PATH)?;
+        let former_lists = former_lists.and_then(|bytes| FormerLists::from_bytes(&bytes));
+        Ok(Self {
+            kept,
+            revoked: list.unwrap_or_default(),
+            signed_list,
+            former_lists: former_lists.unwrap_or_default(),
+            settle_at: Some(now),
+        })
+    }
+
+    /// The key that signed the list in force.
+    pub(crate) fn lists_by(&self) -> Option<VerifyingKey> {
+        self.signed_list.as_ref().and_then(|list| Revocations::signer(list).ok())
+    }
+
+    /// Refuses a list of the owner's that is no newer than the last one, or whose number leaves too little room for newer
+    /// ones.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`].
+    pub(crate) fn check_list_number(&self, owner: &VerifyingKey, number: u64) -> Answer<()> {
+        let (in_force, former) = (self.revoked.number, self.former_lists.last_of(owner));
+        if number <= in_force {
+            return Err(ControlError::Refused(alloc::format!(
+                "the list of revoked keys has the number {number}, and one with the number {in_force} is in \
+                 force; fetch that one and add to it"
+            )));
+        }
+        if number < former {
+            return Err(ControlError::Refused(alloc::format!(
+                "the list of revoked keys has the number {number}, and one with the number {former} was in \
+                 force before this device was handed over and came back"
+            )));
+        }
+        check_step("the list of revoked keys", number, in_force.max(former))
+    }
+
+    /// Refuses a succession that is no newer than the last one, or whose number leaves too little room for newer ones.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`].
+    pub(crate) fn check_succession_number(&self, number: u64) -> Answer<()> {
+        let last = self.kept.as_ref().map_or(0, |kept| kept.number);
+        if number <= last {
+            return Err(ControlError::Refused(alloc::format!(
+                "the succession has the number {number}, and one with the number {last} was taken before"
+            )));
+        }
+        check_step("the succession", number, last.max(SUCCESSION_NUMBER_NEAR))
     }
 
     /// Refuses what somebody else than the owner signed, and says so if it was a former key of the owner's.
@@ -175,16 +236,27 @@ impl Ownership {
         )))
     }
 
-    /// Keeps a new owner. A hand-over forgets at once all that the former owner said beside: the list, the
-    /// hub, the mesh.
+    /// Keeps the owner.
     pub(crate) fn keep_owner<F: Flash>(
         store: &mut Store<F>,
         kept: &KeptOwner,
-        forgotten: &[&str],
     ) -> Result<(), BatchError> {
-        let bytes = kept.to_bytes();
-        let mut changes = alloc::vec![set(OWNER_PATH, &bytes)];
-        for path in forgotten {
+        store.batch(&[set(OWNER_PATH, &kept.to_bytes())])
+    }
+
+    /// Keeps the owner by a hand-over, which forgets at once all that the former owner said beside: the list but for its
+    /// number, the hub, the mesh.
+    pub(crate) fn keep_owner_anew<F: Flash>(
+        store: &mut Store<F>,
+        kept: &KeptOwner,
+        former_lists: &FormerLists,
+    ) -> Result<(), BatchError> {
+        let (owner, lists) = (kept.to_bytes(), former_lists.to_bytes());
+        let mut changes = alloc::vec![set(OWNER_PATH, &owner)];
+        if !former_lists.is_empty() {
+            changes.push(set(FORMER_LISTS_PATH, &lists));
+        }
+        for path in [REVOKED_PATH, HUB_PATH, ENROLMENT_PATH, NETWORK_PATH] {
             if store.get(NODE_TREE, path).is_ok_and(|value| value.is_some()) {
                 changes.push(Change::Delete { tree: NODE_TREE, path });
             }
@@ -199,11 +271,17 @@ impl Ownership {
     ) -> Result<(), BatchError> {
         store.batch(&[set(REVOKED_PATH, signed)])
     }
+}
 
-    /// The values that a hand-over deletes.
-    pub(crate) fn forgotten_at_hand_over() -> [&'static str; 4] {
-        [REVOKED_PATH, HUB_PATH, ENROLMENT_PATH, NETWORK_PATH]
+/// Refuses a number that is too far beyond the last one.
+fn check_step(what: &str, number: u64, last: u64) -> Answer<()> {
+    if number <= last.saturating_add(STEP_MAX) {
+        return Ok(());
     }
+    Err(ControlError::Refused(alloc::format!(
+        "{what} has the number {number}, too far beyond {last} to leave room for later ones; sign it where \
+         the clock is right, and add to the last one"
+    )))
 }
 
 fn set<'a>(path: &'a str, value: &'a [u8]) -> Change<'a> {

@@ -30,6 +30,7 @@ mod exchange;
 #[cfg(feature = "experiments")]
 pub mod experiment;
 mod firmware;
+mod former_lists;
 mod handover;
 mod hub;
 #[cfg(feature = "hub-addresses")]

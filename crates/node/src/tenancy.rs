@@ -137,7 +137,7 @@ impl<F: Flash> Tenancy<'_, F> {
             && kept.clears_machines
         {
             kept.clears_machines = false;
-            is_done = Ownership::keep_owner(kernel.store(), kept, &[]).is_ok();
+            is_done = Ownership::keep_owner(kernel.store(), kept).is_ok();
             kept.clears_machines = !is_done;
         }
         if is_due {

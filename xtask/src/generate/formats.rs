@@ -44,7 +44,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version), frozen: Some(frozen) }
 }
 
-const FORMATS: [Format; 41] = [
+const FORMATS: [Format; 42] = [
     marked(
         "package",
         "file, flash",
@@ -293,6 +293,13 @@ const FORMATS: [Format; 41] = [
         "crates/node/src/kept_owner.rs",
         "const KEPT_VERSION: u8 = ",
         "crates/node/tests/frozen/owner",
+    ),
+    numbered(
+        "numbers of former owners' lists of revoked keys",
+        "flash",
+        "crates/node/src/former_lists.rs",
+        "const FORMER_LISTS_VERSION: u8 = ",
+        "crates/node/tests/frozen/former-lists",
     ),
     numbered(
         "mandate that was followed",

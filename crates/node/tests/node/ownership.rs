@@ -378,6 +378,68 @@ fn a_list_that_is_older_or_made_beside_the_one_in_force_is_refused() {
 }
 
 #[test]
+fn older_list_of_an_owner_who_holds_the_device_again_does_not_count() {
+    let mut world = World::new(|_| {});
+    let (mut older, newer) = (list_of(4), list_of(5));
+    older.tenants.push(key(9).verifying_key());
+    revoke(&mut world, OWNER, &first(), &newer).unwrap();
+    let word = handed_over(&world, &first(), &key(NEXT), 1);
+    tell(&mut world, OWNER, &first(), &word).unwrap();
+    let next = world.add(machine_of(&key(NEXT)));
+    revoke(&mut world, next, &key(NEXT), &list_of(2)).unwrap();
+    let word = handed_over(&world, &key(NEXT), &first(), 2);
+    tell(&mut world, next, &key(NEXT), &word).unwrap();
+    let machine = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
+    // Whoever kept a copy brings it.
+    let stranger = world.stranger();
+    for _ in 0..2 {
+        let refusal = why(revoke(&mut world, stranger, &first(), &older));
+        assert!(refusal.contains("number 5") && refusal.contains("came back"), "{refusal}");
+        assert!(world.call(OWNER, &machine, "keep", None).is_ok(), "its tenant's machine runs on");
+        world = restart(world);
+    }
+    // The owner's last one counts again, under its number.
+    revoke(&mut world, stranger, &first(), &newer).unwrap();
+    let word = handed_over(&world, &first(), &key(NEXT), 3);
+    tell(&mut world, OWNER, &first(), &word).unwrap();
+    assert!(why(revoke(&mut world, next, &key(NEXT), &list_of(1))).contains("number 2"));
+    revoke(&mut world, next, &key(NEXT), &list_of(3)).unwrap();
+}
+
+#[test]
+fn word_under_a_number_that_leaves_no_room_for_later_ones_is_refused() {
+    let mut world = World::new(|_| {});
+    // The one who hands it over would keep its next owner from changing keys, and from handing it over.
+    let last = handed_over(&world, &first(), &key(NEXT), u64::MAX);
+    assert!(why(tell(&mut world, OWNER, &first(), &last)).contains("too far"));
+    // A stolen key's list would outlive the change of that key.
+    let refusal = why(revoke(&mut world, OWNER, &first(), &list_of(u64::MAX)));
+    assert!(refusal.contains("too far"), "{refusal}");
+    assert!(why(revoke(&mut world, OWNER, &first(), &list_of((1 << 32) + 1))).contains("too far"));
+    revoke(&mut world, OWNER, &first(), &list_of(1 << 32)).unwrap();
+    revoke(&mut world, OWNER, &first(), &list_of((1 << 32) + 1)).unwrap();
+    // Milliseconds since 1970, as commands number successions.
+    let word = handed_over(&world, &first(), &key(NEXT), 1_800_000_000_000);
+    tell(&mut world, OWNER, &first(), &word).unwrap();
+}
+
+#[test]
+fn list_is_in_force_however_often_keys_change_after_it() {
+    let mut world = World::new(|_| {});
+    let stranger = world.stranger();
+    tell(&mut world, stranger, &first(), &succession(&first(), &key(NEXT), 1)).unwrap();
+    revoke(&mut world, stranger, &key(NEXT), &list_of(5)).unwrap();
+    for by in NEXT..NEXT + 6 {
+        let word = succession(&key(by), &key(by + 1), by.into());
+        tell(&mut world, stranger, &key(by), &word).unwrap();
+    }
+    let last = world.add(machine_of(&key(NEXT + 6)));
+    let mut world = restart(world);
+    let status: DeviceStatus = ask(&mut world, last, Function::status.name(), &()).unwrap();
+    assert_eq!(status.revocations, 5);
+}
+
+#[test]
 fn a_revoked_devices_calls_are_denied() {
     let mut world = World::new(|_| {});
     let machine = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
