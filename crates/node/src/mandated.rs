@@ -5,7 +5,8 @@
 //! - The hub chooses when; [`check`](mod@check) decides whether. A step that the mandate doesn't allow changes nothing.
 //! - What the machine had is in flash before it is replaced, so that it can be put back.
 //! - A package that isn't the one that the mandate names, byte for byte, is dropped.
-//! - One fetch at a time, in the staging flash, which the owner's tool takes whenever it wants to.
+//! - One fetch at a time, in the staging flash, which the owner's tool takes whenever it wants to. Fetches in vain, which
+//!   wear it as others do, are ever further apart.
 
 mod check;
 mod followed;
@@ -47,6 +48,10 @@ const ASKED_ANYWAY: Duration = Duration::from_secs(60 * 60);
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 /// How often the owner's transfer is found as it was before it counts as given up.
 const IDLE_LOOKS_MAX: u8 = 10;
+/// The fetches in vain, one after the other, of which the last makes the next one wait: half a minute, then twice as long each.
+const VAIN_MAX: u32 = 4;
+/// The longest wait after fetches in vain.
+const VAIN_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 /// The longest reason that is told to the hub, in characters.
 const REASON_CHARS_MAX: usize = 160;
 
@@ -68,6 +73,10 @@ pub(crate) struct Mandated {
     errand: Option<Errand>,
     /// The owner's transfer that is in the way, and how often it was found as it is.
     in_the_way: (Option<u32>, u8),
+    /// How many fetches in a row led to nothing.
+    in_vain: u32,
+    /// When a package may be fetched again.
+    fetch_at: Instant,
 }
 
 /// The parts of a node that a step of a rollout concerns.
@@ -91,6 +100,8 @@ impl Mandated {
             tells_labels: true,
             errand: None,
             in_the_way: (None, 0),
+            in_vain: 0,
+            fetch_at: now,
         }
     }
 
@@ -215,6 +226,7 @@ impl<F: Flash> Director<'_, F> {
         if !fits || self.transfer.take_part(&package, &part).is_err() {
             // The step was called off, or the hub's parts make no package: it says what to do now.
             self.drop_errand();
+            self.fetched_in_vain(moment.now);
             return self.ask_in(moment.now, RETRY);
         }
         if part.len() < left {
@@ -223,6 +235,10 @@ impl<F: Flash> Director<'_, F> {
         }
         let done = self.finish(moment, &errand);
         self.drop_errand();
+        match done {
+            Ok(()) => self.state.in_vain = 0,
+            Err(_) => self.fetched_in_vain(moment.now),
+        }
         self.tell(errand.rollout, &errand.mandate.machine, done);
         self.ask_in(moment.now, AGAIN.0);
     }
@@ -248,6 +264,9 @@ impl<F: Flash> Director<'_, F> {
         };
         if self.is_in_the_way() {
             return self.ask_in(moment.now, RETRY);
+        }
+        if self.state.fetch_at > moment.now {
+            return self.ask_in(moment.now, self.state.fetch_at.since(moment.now));
         }
         match self.transfer.begin_fetch(delivery.package, delivery.bytes) {
             Ok(()) => {
@@ -300,6 +319,15 @@ impl<F: Flash> Director<'_, F> {
         let errand = self.state.errand.take();
         if errand.is_some_and(|errand| self.transfer.progress_of(&errand.package()).is_some()) {
             self.transfer.forget();
+        }
+    }
+
+    /// Counts a fetch that led to nothing, which took erasures of the staging flash.
+    fn fetched_in_vain(&mut self, now: Instant) {
+        self.state.in_vain = self.state.in_vain.saturating_add(1);
+        if let Some(doublings) = self.state.in_vain.checked_sub(VAIN_MAX) {
+            let wait = RETRY.saturating_mul(1 << doublings.min(16));
+            self.state.fetch_at = now + wait.min(VAIN_WAIT_MAX);
         }
     }
 

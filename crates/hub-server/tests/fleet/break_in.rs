@@ -1,5 +1,6 @@
 //! A hub that was broken into, its process and its database: what devices do with what it says.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -174,6 +175,65 @@ impl Lie {
     fn with(self, bytes: Vec<u8>) -> Self {
         Self { bytes, ..self }
     }
+}
+
+/// The hub holds the last part back until the mandate is over, or until the owner has placed the machine.
+#[test]
+fn package_that_a_hub_holds_back_until_its_mandate_is_over_is_not_taken() {
+    let mut fleet = Fleet::new(&NAMES);
+    let new = package("1.1.0", false);
+    let ends_unix_s = fleet.unix_s() + 600;
+    let mandate = Mandate { ends_unix_s, ..mandate(&new, &NAMES, 5) };
+    let is_held = Arc::new(AtomicBool::new(true));
+    let mut tell = Lie::new(signed(&mandate), &new).told();
+    let holds = Arc::clone(&is_held);
+    let last = new.len().saturating_sub(1) / PART_BYTES_MAX * PART_BYTES_MAX;
+    let rogue: Rogue = Box::new(move |call, database: &mut Database| {
+        let query = postcard::from_bytes::<PartQuery>(call.parameter);
+        let is_last = query.is_ok_and(|query| query.offset as usize == last);
+        // No answer that can be read: the device asks again.
+        if call.function == function::PART && is_last && holds.load(Ordering::Relaxed) {
+            return Some(Vec::new());
+        }
+        tell(call, database)
+    });
+    fleet.hub.storage().rogue = Some(rogue);
+    fleet.pass(60);
+    assert_eq!(fleet.versions(), ["1.0.0"], "a part is missing");
+    let known = fleet.refusals(0).len();
+    fleet.pass(700);
+    is_held.store(false, Ordering::Relaxed);
+    fleet.pass(60);
+    assert_eq!(fleet.versions(), ["1.0.0"], "it is too late");
+    let refusals = fleet.refusals(0);
+    assert!(refusals[known].contains("the mandate ended"), "{refusals:?}");
+}
+
+#[test]
+fn hub_whose_packages_are_never_right_wears_the_staging_flash_ever_more_slowly() {
+    let mut fleet = Fleet::new(&NAMES);
+    let new = package("1.1.0", false);
+    let mut damaged = new.clone();
+    damaged[5_000] ^= 1;
+    let lie = Lie { package: digest(&new), ..Lie::new(signed(&mandate(&new, &NAMES, 5)), &new) };
+    let mut tell = lie.with(damaged).told();
+    let begun = Arc::new(Mutex::new(0_u32));
+    let counted = Arc::clone(&begun);
+    let rogue: Rogue = Box::new(move |call, database: &mut Database| {
+        if call.function == function::PART {
+            let query: PartQuery = postcard::from_bytes(call.parameter).unwrap();
+            *counted.lock().unwrap() += u32::from(query.offset == 0);
+        }
+        tell(call, database)
+    });
+    fleet.hub.storage().rogue = Some(rogue);
+    fleet.pass(3_600);
+    let hour = *begun.lock().unwrap();
+    assert!((4..16).contains(&hour), "{hour} fetches within an hour");
+    // What is right is taken in the end, after the longest wait at most.
+    fleet.hub.storage().rogue = Some(Lie::new(signed(&mandate(&new, &NAMES, 5)), &new).told());
+    fleet.pass(2 * 3_600);
+    assert_eq!(fleet.versions(), ["1.1.0"]);
 }
 
 #[test]

@@ -49,13 +49,26 @@ impl<F: Flash> Director<'_, F> {
     ) -> Answer<Option<Errand>> {
         let mandate = self.signed(&delivery.mandate)?;
         self.check_place(&mandate, machine)?;
+        self.check_signed(moment, rollout, mandate, delivery.package, is_back)
+    }
+
+    /// The errand for a step whose mandate the owner signed for this device and machine, as [`Self::check`] returns it.
+    fn check_signed(
+        &mut self,
+        moment: &Moment<'_>,
+        rollout: u64,
+        mandate: Mandate,
+        package: Digest,
+        is_back: bool,
+    ) -> Answer<Option<Errand>> {
+        let machine = &mandate.machine.clone();
         let owner = self.tenancy.services.config.owner.verifying_key;
         let followed = Followed::read(&mut self.tenancy.services.kernel, &owner, machine)?;
         let (id, record) = match (self.machine(machine), mandate.placed) {
             (Err(ControlError::NoSuchMachine(_)), Some(placed)) if !is_back => {
                 self.check_new(moment, &owner, (&mandate, &placed), followed.as_ref())?;
                 let errand = Errand { rollout, mandate, back: None };
-                return for_package(errand, delivery.package).map(Some);
+                return for_package(errand, package).map(Some);
             }
             (found, _) => found?,
         };
@@ -63,7 +76,7 @@ impl<F: Flash> Director<'_, F> {
             return refuse(format!("the mandate is for a machine of {}", mandate.tenant));
         }
         self.check_time(moment, id, (&mandate, &record), is_back)?;
-        if !is_back && is_placed_by(&mandate, &record) && delivery.package == record.package {
+        if !is_back && is_placed_by(&mandate, &record) && package == record.package {
             return Ok(None);
         }
         if let Some(known) = followed.as_ref().filter(|known| known.number > mandate.number) {
@@ -83,8 +96,8 @@ impl<F: Flash> Director<'_, F> {
                 None
             }
         };
-        let errand = for_package(Errand { rollout, mandate, back }, delivery.package)?;
-        if record.package != delivery.package {
+        let errand = for_package(Errand { rollout, mandate, back }, package)?;
+        if record.package != package {
             return Ok(Some(errand));
         }
         if is_back {
@@ -106,7 +119,8 @@ impl<F: Flash> Director<'_, F> {
         let Some(told) = self.tenancy.clock.unix_time(moment) else {
             return refuse(NO_TIME.into());
         };
-        check_end(mandate, told.seconds.max(placed.term.signed_unix_s), false)?;
+        let latest_s = self.tenancy.latest_time_s(moment).max(placed.term.signed_unix_s);
+        check_end(mandate, told.seconds.max(latest_s), false)?;
         if let Some(known) = followed.filter(|known| known.number >= mandate.number) {
             return refuse(format!(
                 "the mandate {} isn't newer than {}, which was followed for a machine that is gone",
@@ -196,11 +210,23 @@ impl<F: Flash> Director<'_, F> {
         check_end(mandate, now_s, is_back)
     }
 
-    /// Puts the package that has arrived in the machine's place.
+    /// Puts the package that has arrived in the machine's place. The hub chose how long that took: the mandate may be over by
+    /// now, and the owner may have placed the machine.
     ///
     /// # Errors
-    /// The package isn't the one that was ordered, or the device refuses it as it would the owner's.
+    /// The mandate doesn't allow it any more, the package isn't the one that was ordered, or the device refuses it as it
+    /// would the owner's.
     pub(super) fn finish(&mut self, moment: &mut Moment<'_>, errand: &Errand) -> Answer<()> {
+        let (mandate, is_back) = (errand.mandate.clone(), errand.back.is_some());
+        self.check_place(&mandate, &errand.mandate.machine)?;
+        let allowed =
+            self.check_signed(moment, errand.rollout, mandate, errand.package(), is_back)?;
+        // It was done already.
+        let Some(errand) = allowed else { return Ok(()) };
+        self.put(moment, &errand)
+    }
+
+    fn put(&mut self, moment: &mut Moment<'_>, errand: &Errand) -> Answer<()> {
         let Errand { mandate, back, .. } = errand;
         let record = match self.machine(&mandate.machine) {
             Ok((_, record)) => Some(record),

@@ -172,9 +172,14 @@ impl<F: Flash> Tenancy<'_, F> {
 
     /// The time for a lease of that term, in seconds since 1970 UTC.
     pub(crate) fn lease_time_s(&self, moment: &Moment<'_>, id: MachineId, term: &Term) -> u64 {
+        let latest_s = self.latest_time_s(moment);
+        self.meter.lease_unix_s(&id).max(term.signed_unix_s).max(latest_s)
+    }
+
+    /// The time that the board's clock or any lease knows, whichever is later, in seconds since 1970 UTC; 0 if none does.
+    pub(crate) fn latest_time_s(&self, moment: &Moment<'_>) -> u64 {
         let board_s = self.clock.board_time(moment).map_or(0, |time| time.seconds);
-        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
-        self.meter.lease_unix_s(&id).max(term.signed_unix_s).max(board_s).max(latest_s)
+        self.meter.latest_unix_s(moment.now).unwrap_or(0).max(board_s)
     }
 
     /// Takes the time at which the owner signed a term for what time it is at least; the grace and all else
