@@ -201,6 +201,37 @@ fn strangers_of_one_or_two_hosts_leave_calls_to_others_however_many_machines_the
     }
 }
 
+/// A board has 24 sessions. More strangers than that call its machine again and again, from two hosts, so that each
+/// session that is idle soon makes room for another.
+#[test]
+fn neighbour_and_hub_of_a_board_get_through_though_strangers_want_all_of_its_sessions() {
+    let hub = Hub { address: Address::Udp(socket_at(2)), key: None };
+    let mut world = World::new(|config| config.hub = Some(hub));
+    let hub = world.stranger();
+    let machine = world.install("open", 8, r#"(func (export "echo"))"#);
+    let neighbour = world.stranger();
+    world.move_to(neighbour, "10.0.9.1:1");
+    let crowd: Vec<usize> = (1..=40)
+        .map(|number| {
+            let stranger = world.stranger();
+            world.move_to(stranger, &format!("10.0.{}.1:{number}", number % 2));
+            stranger
+        })
+        .collect();
+    let mut registrations = world.pass_with_hub(hub, 1_000_000, Duration::from_secs(2));
+    for round in 0..12 {
+        for stranger in &crowd {
+            world.start_call(*stranger, &machine, "echo", None, Duration::from_secs(4));
+        }
+        registrations += world.pass_with_hub(hub, 1_000_000, Duration::from_secs(3));
+        let is_answered = (0..3).any(|_| world.call(neighbour, &machine, "echo", None).is_ok());
+        assert!(is_answered, "the neighbour in round {round}");
+        assert!(ask_status(&mut world).is_ok(), "the owner in round {round}");
+    }
+    registrations += world.pass_with_hub(hub, 1_000_000, Duration::from_secs(25));
+    assert!(registrations >= 2, "{registrations}, the last of them after the crowd had come");
+}
+
 #[test]
 fn callers_whose_names_are_being_asked_for_lock_nobody_out() {
     let mut world = World::new(|config| {
