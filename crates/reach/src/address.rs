@@ -1,6 +1,36 @@
 //! The addresses that a name may lead to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// A port at which nobody is asked for anything (RFC 863): it is only looked from where this computer would send there.
+const DISCARD: u16 = 9;
+
+/// Whether a name may lead to `address`: it is one of the public network, and neither this computer's own nor, by IPv6, one
+/// of the network that it is in. There each computer has an address of the public network, and the router alone keeps
+/// others out.
+pub(crate) fn is_elsewhere(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    is_public(address) && own_toward(address).is_none_or(|own| !is_near(own, address))
+}
+
+/// This computer's address on the way to that one, by the system's routes (RFC 6724 §5); nothing is sent.
+fn own_toward(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((address, DISCARD)).ok()?;
+    socket.local_addr().ok().map(|own| own.ip())
+}
+
+/// Whether that address is this computer's, or of its network of IPv6 (/64).
+fn is_near(own: IpAddr, address: IpAddr) -> bool {
+    match (own, address) {
+        (IpAddr::V6(own), IpAddr::V6(address)) => own.octets()[..8] == address.octets()[..8],
+        (own, address) => own == address,
+    }
+}
 
 /// Whether `address` is one of the public network. A name that leads to another could reach this computer, its network or
 /// a service of its cloud (IANA's registries of special-purpose addresses, RFC 6890).
@@ -50,6 +80,20 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_of_this_computer_and_of_its_network_of_ipv6_is_near() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let own = ip("2a01:db8:1:2::7");
+        for near in ["2a01:db8:1:2::7", "2a01:db8:1:2:ffff::1"] {
+            assert!(is_public(ip(near)) && is_near(own, ip(near)), "{near}");
+        }
+        for far in ["2a01:db8:1:3::7", "1.1.1.1", "2606:4700::1111"] {
+            assert!(!is_near(own, ip(far)), "{far}");
+        }
+        assert!(is_near(ip("9.9.9.9"), ip("9.9.9.9")) && !is_near(ip("9.9.9.9"), ip("9.9.9.8")));
+        assert_eq!(own_toward(ip("127.0.0.1")), Some(ip("127.0.0.1")), "the system says from where");
+    }
 
     #[test]
     fn addresses_of_the_public_network_are_told_from_all_others() {

@@ -13,7 +13,7 @@ use tenure_wire::NoResult;
 use tenure_wire::url::Host;
 
 use crate::Failure;
-use crate::address::is_public;
+use crate::address::{is_elsewhere, is_public};
 
 /// The buffer that a connection's TLS works in, in bytes: a record, and what is sent.
 pub(crate) const TLS_BUFFER_BYTES: usize = 20 * 1024;
@@ -58,18 +58,23 @@ pub(crate) fn connect(
     })
 }
 
-/// The addresses of the public network among those that `name` leads to.
+/// The addresses of the public network, and not of this computer's own, among those that `name` leads to.
 fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
-    let public: Vec<IpAddr> = found.iter().copied().filter(|address| is_public(*address)).collect();
+    let public: Vec<IpAddr> =
+        found.iter().copied().filter(|address| is_elsewhere(*address)).collect();
     match (public.is_empty(), found.first()) {
         (false, _) => Ok(public),
         (true, None) => Err(Failure::new(NoResult::NotFound, format!("{name} has no address"))),
-        (true, Some(first)) => Err(Failure::new(
-            NoResult::Denied,
-            format!(
-                "{name} leads to {first}, which is no address of the public network; grant the address itself to allow that"
-            ),
-        )),
+        (true, Some(first)) => {
+            let which = match is_public(*first) {
+                true => "this computer's own or one of its network",
+                false => "no address of the public network",
+            };
+            let why = format!(
+                "{name} leads to {first}, which is {which}; grant the address itself to allow that"
+            );
+            Err(Failure::new(NoResult::Denied, why))
+        }
     }
 }
 
