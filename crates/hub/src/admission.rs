@@ -120,6 +120,19 @@ pub(crate) enum Host {
     Other(Address),
 }
 
+impl Host {
+    /// The network that it is in: of IPv6 what one customer has at most (/48; RFC 6177), else the host itself.
+    pub(crate) fn network(&self) -> Self {
+        match self {
+            Self::V6([network @ .., _, _]) => {
+                let [a, b, c, d, e, f] = *network;
+                Self::V6([a, b, c, d, e, f, 0, 0])
+            }
+            other => other.clone(),
+        }
+    }
+}
+
 /// The host of an address.
 pub(crate) fn host_of(address: &Address) -> Host {
     let Address::Udp(socket) = address else { return Host::Other(address.clone()) };
@@ -189,12 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn network_of_ipv6_is_one_host_and_a_port_tells_none_apart() {
+    fn network_of_ipv6_is_one_host_a_customers_are_one_network_and_a_port_tells_none_apart() {
         let host = |text: &str| host_of(&Address::Udp(text.parse().unwrap()));
         assert_eq!(host("192.0.2.1:1"), host("192.0.2.1:2"));
         assert_ne!(host("192.0.2.1:1"), host("192.0.2.2:1"));
         assert_eq!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:1:ffff::2]:2"));
         assert_ne!(host("[2001:db8:0:1::1]:1"), host("[2001:db8:0:2::1]:1"));
+        let network = |text: &str| host(text).network();
+        assert_eq!(network("[2001:db8:0:1::1]:1"), network("[2001:db8:0:ffff::1]:1"));
+        assert_ne!(network("[2001:db8:0:1::1]:1"), network("[2001:db8:1:1::1]:1"));
+        assert_eq!(network("192.0.2.1:1"), host("192.0.2.1:2"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct Config {
     pub devices_max: usize,
     /// Where it lists anybody's: the most devices of one owner.
     pub devices_per_owner_max: usize,
-    /// Where it lists anybody's: the most devices last heard from one host.
+    /// Where it lists anybody's: the most devices last heard from one host; four times as many from one network of IPv6.
     pub devices_per_host_max: usize,
     /// How long after its record expired a device is forgotten, and its name free again, in seconds.
     pub forget_after_s: u64,

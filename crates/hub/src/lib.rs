@@ -97,6 +97,8 @@ const ANSWERS_EVERY: Duration = Duration::from_millis(5);
 const COMMITS_MAX: usize = 4;
 /// How often it says at most that a table was full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
+/// A network of IPv6, which a customer has (/48), may list as many devices as so many hosts (/64).
+const HOSTS_OF_NETWORK: usize = 4;
 /// The tables that it may say that of: its sessions', the door and the directory.
 const TABLES: usize = 6;
 /// The table of devices, as [`Fullness`] names it.
@@ -875,7 +877,9 @@ impl<S: Storage> Hub<S> {
         }
         let is_within = self.listed.count_of_owner(&record.owner)
             < self.config.devices_per_owner_max
-            && self.listed.count_of_host(from) < self.config.devices_per_host_max;
+            && self.listed.count_of_host(from) < self.config.devices_per_host_max
+            && self.listed.count_of_network(from)
+                < self.config.devices_per_host_max.saturating_mul(HOSTS_OF_NETWORK);
         if is_within { Ok(()) } else { Err(Refusal::Quota) }
     }
 

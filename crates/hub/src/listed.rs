@@ -49,6 +49,7 @@ pub(crate) struct Listed {
     due: BTreeMap<Name, u64>,
     of_owner: Counts<VerifyingKey>,
     of_host: Counts<Host>,
+    of_network: Counts<Host>,
     /// The time at which a record had to be in force to be in the two orders below, in seconds since 1970 UTC.
     at_unix_s: u64,
     holders: Groups<(MachineId, VerifyingKey)>,
@@ -88,6 +89,7 @@ impl Listed {
             due: BTreeMap::new(),
             of_owner: Counts::default(),
             of_host: Counts::default(),
+            of_network: Counts::default(),
             at_unix_s: 0,
             holders: Groups::default(),
             ranks: Ranks::new(secret),
@@ -338,6 +340,11 @@ impl Listed {
         self.of_host.of(&host_of(address))
     }
 
+    /// How many devices were last heard from the network of that address.
+    pub(crate) fn count_of_network(&self, address: &Address) -> usize {
+        self.of_network.of(&host_of(address).network())
+    }
+
     /// The devices that are in force no more since before that time.
     pub(crate) fn ended_before(&self, unix_s: u64) -> Vec<Entry> {
         let names = self.by_end.within(0..unix_s);
@@ -372,12 +379,14 @@ impl Listed {
             self.by_end.remove(before.ends_unix_s, name);
             self.of_owner.less(before.owner);
             self.of_host.less(before.host.clone());
+            self.of_network.less(before.host.network());
         }
         if let Some(now) = now {
             self.by_device_machine.insert(now.device_machine, name);
             self.by_end.insert(now.ends_unix_s, name);
             self.of_owner.more(now.owner);
             self.of_host.more(now.host.clone());
+            self.of_network.more(now.host.network());
         }
         if is_same {
             return;

@@ -572,6 +572,22 @@ fn stranger_with_owner_keys_made_on_the_spot_takes_its_hosts_share_and_no_more()
     assert_eq!(world.register_itself(&mut attic).refusal, None);
 }
 
+/// A customer's network of IPv6 has 65,536 hosts (/64).
+#[test]
+fn stranger_with_a_network_of_ipv6_takes_the_share_of_four_hosts_and_no_more() {
+    let mut world = World::with(Config { devices_per_host_max: 1, ..Config::default() });
+    let mut register = |number: u8, address: &str| {
+        let mut device = world.device(100 + number, 100 + number, &format!("taken-{number}"));
+        device.address = Address::Udp(address.parse().unwrap());
+        world.register_itself(&mut device).refusal
+    };
+    for number in 0..8 {
+        let expected = if number < 4 { None } else { Some(Refusal::Quota) };
+        assert_eq!(register(number, &format!("[2001:db8:1:{number}::1]:7")), expected);
+    }
+    assert_eq!(register(8, "[2001:db8:2::1]:7"), None, "another network");
+}
+
 #[test]
 fn owner_who_has_its_share_is_refused_newcomers_alone_and_others_are_listed() {
     let mut world = World::with(Config { devices_per_owner_max: 1, ..Config::default() });

@@ -30,18 +30,23 @@ pub trait PeerAddress: Clone + Eq + Hash {
 /// it looks for a way: one that is late isn't lost, and a second one takes the same air.
 const MESH_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A host has all ports of its IP address, and as a rule all addresses of an IPv6 network of 64 bits.
+/// The beginning of an address of IPv6 that one customer can't vary, in bytes (/48; RFC 6177).
+const NETWORK_BYTES: usize = 6;
+
+/// A host has all ports of its IP address, and all addresses of a customer's network of IPv6.
 impl PeerAddress for SocketAddr {
     fn hash_host<H: Hasher>(&self, hasher: &mut H) {
         match self.ip().to_canonical() {
             IpAddr::V4(ip) => ip.hash(hasher),
-            IpAddr::V6(ip) => ip.octets()[..8].hash(hasher),
+            IpAddr::V6(ip) => ip.octets()[..NETWORK_BYTES].hash(hasher),
         }
     }
 
     fn is_same_host(&self, other: &Self) -> bool {
         match (self.ip().to_canonical(), other.ip().to_canonical()) {
-            (IpAddr::V6(one), IpAddr::V6(other)) => one.octets()[..8] == other.octets()[..8],
+            (IpAddr::V6(one), IpAddr::V6(other)) => {
+                one.octets()[..NETWORK_BYTES] == other.octets()[..NETWORK_BYTES]
+            }
             (one, other) => one == other,
         }
     }
@@ -78,3 +83,46 @@ impl PeerAddress for () {}
 impl PeerAddress for u8 {}
 impl PeerAddress for u32 {}
 impl PeerAddress for usize {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// What is fed to it.
+    struct Fed(Vec<u8>);
+
+    impl Hasher for Fed {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn customers_network_of_ipv6_is_one_host_and_a_mapped_address_is_that_of_ipv4() {
+        for (one, other, is_same) in [
+            ("192.0.2.1:1", "192.0.2.1:2", true),
+            ("192.0.2.1:1", "192.0.2.2:1", false),
+            ("192.0.2.1:1", "[::ffff:192.0.2.1]:1", true),
+            ("[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false),
+            ("[2001:db8:1:2::1]:1", "[2001:db8:1:2::2]:2", true),
+            ("[2001:db8:1:2::1]:1", "[2001:db8:1:ffff::1]:1", true),
+            ("[2001:db8:1:2::1]:1", "[2001:db8:2:2::1]:1", false),
+            ("[fe80::1%1]:1", "[fe80::2%2]:1", true),
+        ] {
+            let [one, other]: [SocketAddr; 2] = [one, other].map(|text| text.parse().unwrap());
+            let fed = [one, other].map(|address| {
+                let mut fed = Fed(Vec::new());
+                address.hash_host(&mut fed);
+                fed.0
+            });
+            assert_eq!(one.is_same_host(&other), is_same, "{one} {other}");
+            assert_eq!(fed[0] == fed[1], is_same, "{one} {other}");
+        }
+    }
+}
