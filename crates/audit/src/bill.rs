@@ -167,8 +167,46 @@ impl Period {
     }
 }
 
+/// The fuel that was used and isn't billed, by the device's word: a replay can't tell where the device's turns ended. What it
+/// can tell is how much that may be, so that nothing is billed twice, and nothing that wasn't used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unpaid {
+    fuel: u64,
+    /// How often the machine was stopped since the journal's last beginning; what it owed then is never billed.
+    stops: u64,
+}
+
+impl Unpaid {
+    /// What the machine owed when the journal began, in the page of that number.
+    fn begin(owed: u64, replay: &Replay, page: u64) -> Result<Self, AuditError> {
+        if owed > replay.owed_max() {
+            return Err(AuditError::Unpaid { page, fuel: owed });
+        }
+        Ok(Self { fuel: owed, stops: 0 })
+    }
+
+    /// The fuel that is billed of a page in which `used` was used, and the machine stopped so often. Fuel that it owed before
+    /// was paid in this page, and fuel that it owes now is paid later.
+    fn billed(
+        &mut self,
+        (used, stops): (u64, u64),
+        mark: &Mark,
+        replay: &Replay,
+        page: u64,
+    ) -> Result<u64, AuditError> {
+        self.stops = self.stops.saturating_add(stops);
+        let due = used.saturating_add(self.fuel);
+        let most = replay.owed_max().saturating_mul(self.stops.saturating_add(1));
+        if mark.unpaid > due.min(most) {
+            return Err(AuditError::Unpaid { page, fuel: mark.unpaid });
+        }
+        self.fuel = mark.unpaid;
+        Ok(due - mark.unpaid)
+    }
+}
+
 /// Compares the receipts of the journal's machine, signed and in order, with a replay of the journal, which may take
-/// `fuel_max` units of fuel from each beginning.
+/// `fuel_max` units of fuel in all.
 ///
 /// # Errors
 /// As [`AuditError`] says: what was handed in doesn't belong together, or the replay differs.
@@ -185,8 +223,8 @@ pub fn audit(
     // Use before the first receipt that the journal has isn't all in the journal.
     let mut period = Period::new(false, None);
     let mut current: Option<Replay> = None;
-    let (mut turns_before, mut unpaid_before) = (0, 0);
-    let mut skipped = None;
+    let (mut turns_before, mut unpaid) = (0, Unpaid::default());
+    let (mut skipped, mut spent) = (None, 0_u64);
     // The receipt with whose mark the period began.
     let mut last_receipt = None;
     for page in journal.pages().map_err(ReplayError::from)? {
@@ -197,10 +235,14 @@ pub fn audit(
             let stood = current.as_mut().and_then(Replay::state);
             // The state of another build would have other bytes; that is a gap, too.
             period.is_whole &= start.continues && stood == Some(sha256(&[&start.state]));
-            current = None;
+            // It owes no more than it did.
+            period.is_whole &= start.owed <= unpaid.fuel;
+            spent = current.take().map_or(spent, |replay| spent.saturating_add(replay.fuel()));
             if start.package == code.package {
-                watcher.began(current.insert(Replay::new(code, start, fuel_max)?));
-                (turns_before, unpaid_before) = (0, start.owed);
+                let replay = Replay::new(code, start, fuel_max)?.after(spent);
+                let replay = current.insert(replay);
+                (turns_before, unpaid) = (0, Unpaid::begin(start.owed, replay, page.number)?);
+                watcher.began(replay);
             } else {
                 skipped = Some(start.package);
             }
@@ -218,11 +260,10 @@ pub fn audit(
             Some(Record::Mark(mark)) => mark.clone(),
             _ => Mark::default(),
         };
+        let stops = page.records.iter().filter(|one| matches!(one, Record::Stopped { .. })).count();
         replay.play(page.records, watcher)?;
-        // Fuel that it owed before was paid in this page, and fuel that it owes now is paid later.
-        let fuel = replay.fuel().saturating_sub(fuel_before).saturating_add(unpaid_before);
-        let fuel = fuel.saturating_sub(mark.unpaid);
-        unpaid_before = mark.unpaid;
+        let used = (replay.fuel().saturating_sub(fuel_before), stops as u64);
+        let fuel = unpaid.billed(used, &mark, replay, page.number)?;
         period.add(replay, fuel, mark.turns.saturating_sub(turns_before));
         turns_before = mark.turns.max(turns_before);
         let Some(number) = mark.receipt else { continue };
@@ -387,6 +428,13 @@ pub enum AuditError {
         /// The receipt's number.
         receipt: u64,
     },
+    /// A page says that more fuel isn't billed yet than can be.
+    Unpaid {
+        /// The page's number.
+        page: u64,
+        /// How much it says.
+        fuel: u64,
+    },
     /// The journal isn't replayed.
     Replay(ReplayError),
 }
@@ -414,6 +462,10 @@ impl fmt::Display for AuditError {
             Self::OtherJournal { receipt } => {
                 write!(f, "receipt {receipt} commits to another journal than this one")
             }
+            Self::Unpaid { page, fuel } => write!(
+                f,
+                "page {page} of the journal leaves {fuel} units of fuel to be billed later, more than the machine can owe"
+            ),
             Self::Replay(error) => write!(f, "{error}"),
         }
     }

@@ -14,7 +14,7 @@ use tenure_package::{Journal, JournalError, Package};
 use tenure_store::{
     BaseValue, Seal, Store, TAG_BYTES, Unsealable, ValueKind, base_bytes, write_base,
 };
-use tenure_vm::{Limits, translate_bound};
+use tenure_vm::{Limits, OVERRUN_UNITS, translate_bound};
 use tenure_wire::usage::Usage;
 use tenure_wire::{
     Audience, Budget, Capabilities, CodeKind, Digest, MachineId, Name, Share, Term, VerifyingKey,
@@ -96,6 +96,8 @@ pub struct Replay {
     marks: u64,
     /// The most fuel that the machine may use in all, without its turns.
     fuel_max: u64,
+    /// The fuel that replays of the same journal used before.
+    fuel_before: u64,
     /// The least and the most bytes that it had stored since that was last asked.
     stored: (u64, u64),
 }
@@ -139,10 +141,16 @@ impl Replay {
         // It says that it was installed, which it was long ago.
         while kernel.effect().is_some() {}
         let _ = kernel.take_usage(Instant::BOOT, id);
-        let mut replay = Self { player, at_ms: start.at_ms, marks: 0, fuel_max, stored: (0, 0) };
+        let mut replay = Self { player, at_ms: start.at_ms, marks: 0, fuel_max, fuel_before: 0, stored: (0, 0) };
         let stored = replay.stored_bytes();
         replay.stored = (stored, stored);
         Ok(replay)
+    }
+
+    /// The same after other replays of its journal, which used so much of the fuel.
+    #[must_use]
+    pub fn after(self, fuel: u64) -> Self {
+        Self { fuel_before: fuel, ..self }
     }
 
     /// Adds records to be played.
@@ -165,7 +173,7 @@ impl Replay {
         }
         let stored = self.stored_bytes();
         self.stored = (self.stored.0.min(stored), self.stored.1.max(stored));
-        if self.player.fuel() > self.fuel_max {
+        if self.player.fuel().saturating_add(self.fuel_before) > self.fuel_max {
             return Err(ReplayError::Fuel { fuel_max: self.fuel_max });
         }
         Ok(step)
@@ -252,6 +260,15 @@ impl Replay {
     /// How many bytes of memory its budget has for it.
     pub fn memory_bytes_max(&self) -> u64 {
         self.info().map_or(0, |info| info.record.budget.memory_bytes.into())
+    }
+
+    /// The most fuel that the machine can owe after a turn: its last instruction's, which may have moved all memory, and what
+    /// the vm uses beyond what it was given.
+    pub fn owed_max(&self) -> u64 {
+        self.info().map_or(0, |info| {
+            let Budget { memory_bytes, stack_bytes, .. } = info.record.budget;
+            u64::from(memory_bytes) + u64::from(stack_bytes) + u64::from(OVERRUN_UNITS)
+        })
     }
 
     /// How many bytes its code takes in flash.
@@ -409,8 +426,8 @@ pub struct Replayed {
     pub fuel: u64,
 }
 
-/// Replays a journal of a machine, page by page where it ran that code, with `fuel_max` units of fuel at most from each
-/// beginning.
+/// Replays a journal of a machine, page by page where it ran that code, with `fuel_max` units of fuel at most in
+/// all.
 ///
 /// # Errors
 /// As [`ReplayError`] says.
@@ -431,7 +448,8 @@ pub fn replay(
                 return Err(ReplayError::OtherMachine);
             }
             if start.package == code.package {
-                watcher.began(current.insert(Replay::new(code, &start, fuel_max)?));
+                let replay = Replay::new(code, &start, fuel_max)?.after(replayed.fuel);
+                watcher.began(current.insert(replay));
                 replayed.starts += 1;
                 replayed.name = Some(start.name);
             } else {

@@ -35,6 +35,10 @@ const INFO: &[u8] = b"tenure 1 journal for its tenant";
 /// The purpose of the hashes in a journal's chain.
 const PAGE_LABEL: &[u8] = b"tenure 1 page of a journal";
 
+/// The most pages of a journal that is read. A device keeps half of them; each may begin with a machine's state, which takes
+/// the reader's time.
+const PAGES_MAX: usize = 1024;
+
 /// The head of a journal that has no page.
 pub const NO_PAGES: Digest = Digest([0; 32]);
 
@@ -159,6 +163,9 @@ impl Journal {
     }
 
     fn check(&self) -> Result<(), JournalError> {
+        if self.pages.len() > PAGES_MAX {
+            return Err(JournalError::TooLong);
+        }
         let pages = self.pages()?;
         let (signed, signer) =
             HEAD.verify::<JournalHead>(&self.head).map_err(|error| match error {
@@ -348,6 +355,8 @@ pub enum JournalError {
     FormatVersion,
     /// They are cut, or damaged.
     Form,
+    /// They have more pages than a device keeps.
+    TooLong,
     /// A page can't be read.
     Page {
         /// Its place in the file, the first is 0.
@@ -389,6 +398,9 @@ impl fmt::Display for JournalError {
                 "the journal is in another version of its format; read it with a `tenure` of the device's version",
             ),
             Self::Form => f.write_str("the journal is cut or damaged"),
+            Self::TooLong => {
+                write!(f, "the journal has more than {PAGES_MAX} pages; no device keeps so many")
+            }
             Self::Page { place, error } => write!(f, "page {place} of the journal: {error}"),
             Self::Order { expected, found } => write!(
                 f,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenure_audit::{AuditError, Audited, Item, Judgement, audit};
+use tenure_journal::{Mark, Page, Record};
 use tenure_package::Receipt;
 use tenure_wire::Budget;
 use tenure_wire::usage::Usage;
@@ -102,6 +103,70 @@ fn each_amount_that_is_more_than_was_used_is_found() {
     }
 }
 
+/// Signs the receipts anew, without a commitment to a journal.
+fn uncommitted(device: &Device, change: impl Fn(&mut Receipt)) -> Vec<Vec<u8>> {
+    let receipts = device.receipts.iter().scan(tenure_package::NO_RECEIPT, |previous, bytes| {
+        let (receipt, _) = Receipt::verify(bytes).unwrap();
+        let mut receipt = Receipt { previous: *previous, ..receipt };
+        change(&mut receipt);
+        let signed = receipt.sign(&device.key).unwrap();
+        *previous = tenure_package::digest_of_receipt(&signed);
+        Some(signed)
+    });
+    receipts.collect()
+}
+
+/// Changes each mark of a journal.
+fn with_marks(device: &mut Device, change: impl Fn(&mut Mark)) {
+    for bytes in &mut device.journal.pages {
+        let mut page = Page::parse(bytes).unwrap();
+        if let Some(Record::Mark(mark)) = page.records.last_mut() {
+            change(mark);
+        }
+        *bytes = page.to_bytes().unwrap();
+    }
+    device.sign();
+}
+
+#[test]
+fn fuel_that_is_left_to_be_billed_later_is_no_more_than_the_machine_can_owe() {
+    const MADE_UP: u64 = 1_000_000_000;
+    let audited = |device: &Device, receipts: &[Vec<u8>]| {
+        audit(receipts, &device.journal, &device.code(), FUEL_MAX, &mut ())
+    };
+    // The first receipt, whose period isn't covered, leaves it to the next one, which bills it.
+    let mut device = billed(|_| {});
+    with_marks(&mut device, |mark| {
+        mark.unpaid += if mark.receipt == Some(0) { MADE_UP } else { 0 };
+    });
+    let receipts = uncommitted(&device, |receipt| {
+        receipt.usage.fuel += if receipt.number == 1 { MADE_UP } else { 0 };
+    });
+    let error = audited(&device, &receipts).unwrap_err();
+    assert!(matches!(error, AuditError::Unpaid { fuel, .. } if fuel >= MADE_UP), "{error}");
+
+    // The same as what the machine owed when the journal began.
+    let mut device = billed(|_| {});
+    let mut page = Page::parse(&device.journal.pages[0]).unwrap();
+    page.start.as_mut().unwrap().owed = MADE_UP;
+    device.journal.pages[0] = page.to_bytes().unwrap();
+    with_marks(&mut device, |_| {});
+    let error = audited(&device, &uncommitted(&device, |_| {})).unwrap_err();
+    assert_eq!(error, AuditError::Unpaid { page: page.number, fuel: MADE_UP });
+
+    // More than there was to be billed, though the machine might owe it: in the last page it used nothing.
+    let mut device = billed(|_| {});
+    let bytes = device.journal.pages.last_mut().unwrap();
+    let mut page = Page::parse(bytes).unwrap();
+    let Some(Record::Mark(mark)) = page.records.last_mut() else { panic!("it ends with a mark") };
+    mark.unpaid += 50_000;
+    let left = mark.unpaid;
+    *bytes = page.to_bytes().unwrap();
+    device.sign();
+    let error = audited(&device, &uncommitted(&device, |_| {})).unwrap_err();
+    assert_eq!(error, AuditError::Unpaid { page: page.number, fuel: left });
+}
+
 #[test]
 fn receipts_and_journals_that_do_not_belong_together_are_refused_by_name() {
     let device = billed(|_| {});
@@ -129,22 +194,13 @@ fn receipts_and_journals_that_do_not_belong_together_are_refused_by_name() {
 #[test]
 fn device_that_hides_what_its_machine_was_told_is_found_by_the_replay() {
     let mut device = billed(|_| {});
-    let honest = device.receipts.clone();
     // The journal has one event less; the receipts, made anew, would commit to it.
     let place = device.journal.pages.len() / 2;
     let mut page = tenure_journal::Page::parse(&device.journal.pages[place]).unwrap();
     let task = page.records.iter().position(|record| record.kind() == "task").unwrap();
     page.records.remove(task);
     device.journal.pages[place] = page.to_bytes().unwrap();
-    let signer = |receipt: &[u8]| Receipt::verify(receipt).unwrap().0;
-    let uncommitted = honest.iter().scan(tenure_package::NO_RECEIPT, |previous, bytes| {
-        let receipt = Receipt { previous: *previous, ..signer(bytes) };
-        let signed = receipt.sign(&device.key).unwrap();
-        *previous = tenure_package::digest_of_receipt(&signed);
-        Some(signed)
-    });
-    let uncommitted: Vec<Vec<u8>> = uncommitted.collect();
-    let error =
-        audit(&uncommitted, &device.journal, &device.code(), FUEL_MAX, &mut ()).unwrap_err();
+    let receipts = uncommitted(&device, |_| {});
+    let error = audit(&receipts, &device.journal, &device.code(), FUEL_MAX, &mut ()).unwrap_err();
     assert!(matches!(error, AuditError::Replay(error) if error.is_difference()));
 }

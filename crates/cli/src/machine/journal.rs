@@ -28,7 +28,7 @@ use crate::terminal::output::Output;
 use crate::terminal::verdict::Verdict;
 use crate::whole_file;
 
-/// The most fuel that a replay takes from each beginning of a journal: about a day of a fast device.
+/// The most fuel that a replay of a journal takes: about a day of a fast device.
 pub const FUEL_MAX: u64 = 1_000_000_000_000;
 
 /// Keep a machine's journal: all that enters it, in a ring on its device.

@@ -58,6 +58,10 @@ fn journal_that_is_cut_reordered_altered_or_anothers_is_refused_by_name() {
     let mut cut = whole.clone();
     cut.pages.pop();
     assert_eq!(refused(&cut), JournalError::Cut { pages: 3 });
+    let longest = journal(&key(3), (0..PAGES_MAX as u64).map(page).collect());
+    assert!(Journal::parse(&longest.to_bytes().unwrap()).is_ok());
+    let longer = journal(&key(3), (0..=PAGES_MAX as u64).map(page).collect());
+    assert_eq!(refused(&longer), JournalError::TooLong);
     let mut reordered = whole.clone();
     reordered.pages.swap(1, 2);
     assert_eq!(refused(&reordered), JournalError::Order { expected: 1, found: 2 });
