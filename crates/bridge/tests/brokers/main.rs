@@ -1,5 +1,7 @@
 //! A bridge and brokers that lie, flood, are silent, refuse and go: each is an error in the log, and the bridge goes on.
 
+mod over_tls;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
