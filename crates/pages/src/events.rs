@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode, header};
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use hyper::body::Bytes;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::answer::Answer;
 use crate::machines::{Machines, Visit};
@@ -85,6 +85,8 @@ pub(crate) struct Stream<V> {
     machines: Machines,
     visit: Visit,
     sender: Sender<Bytes>,
+    /// When something was sent last.
+    spoke_at: Instant,
     _turn: Turn,
 }
 
@@ -98,7 +100,8 @@ impl<V: Visits> Stream<V> {
         turn: Turn,
     ) -> UnsyncBoxBody<Bytes, Infallible> {
         let (sender, body) = Channel::new(1);
-        let stream = Self { visits, machines, visit, sender, _turn: turn };
+        let spoke_at = Instant::now();
+        let stream = Self { visits, machines, visit, sender, spoke_at, _turn: turn };
         tokio::spawn(stream.feed(Events::read(first)));
         body.boxed_unsync()
     }
@@ -132,22 +135,27 @@ impl<V: Visits> Stream<V> {
         }
     }
 
-    /// Waits so long, and shows meanwhile that the stream is there; `false` if the client is gone.
-    async fn wait(&mut self, mut left: Duration) -> bool {
-        while left > HEARTBEAT {
-            sleep(HEARTBEAT).await;
-            left -= HEARTBEAT;
+    /// Waits so long, and shows that the stream is there, however often a machine is asked that has nothing new; `false` if
+    /// the client is gone, which is noticed by that alone.
+    async fn wait(&mut self, span: Duration) -> bool {
+        let end = Instant::now() + span;
+        loop {
+            let due = self.spoke_at + HEARTBEAT;
+            if due > end {
+                sleep_until(end).await;
+                return true;
+            }
+            sleep_until(due).await;
             if !self.send(": alive\n\n".into()).await {
                 return false;
             }
         }
-        sleep(left).await;
-        true
     }
 
     /// Sends a text; `false` if the client is gone.
     async fn send(&mut self, text: String) -> bool {
         let sent = timeout(PATIENCE, self.sender.send_data(Bytes::from(text))).await;
+        self.spoke_at = Instant::now();
         matches!(sent, Ok(Ok(())))
     }
 }
@@ -169,6 +177,7 @@ mod tests {
 
     use proptest::prelude::*;
     use tenure_wire::Target;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::machines::Cookies;
@@ -204,19 +213,49 @@ mod tests {
         assert_eq!(Events::read(long.as_bytes()).last_id, None);
     }
 
-    /// A machine that says nothing more after its first event.
+    /// A machine that says the same again and again.
     #[derive(Clone)]
-    struct Quiet;
+    struct Quiet(&'static str);
 
     impl Visits for Quiet {
         async fn call(&self, _: Target, _: Vec<u8>, _: Instant) -> Result<Option<Vec<u8>>, NoPage> {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-            Ok(Some(format!("{head}retry: 40000\ndata: 1\n\n").into()))
+            Ok(Some(format!("{head}{}", self.0).into()))
         }
 
         async fn entries(&self) -> Result<Vec<Entry>, NoPage> {
             Ok(Vec::new())
         }
+    }
+
+    /// The body of a stream of that machine, if there is a place.
+    async fn open(machines: &Machines, quiet: Quiet) -> Option<UnsyncBoxBody<Bytes, Infallible>> {
+        let (parts, ()) = http::Request::get("/live").body(()).unwrap().into_parts();
+        let machine: Target = "meter@attic".parse().unwrap();
+        let cookies = Cookies::default();
+        let visit = Visit { machine, parts, visitor: None, cookies, below: None };
+        let turn = machines.stream_turn(&visit).await?;
+        let first = quiet.0.as_bytes();
+        Some(Stream::begin(quiet, machines.clone(), visit, first, turn))
+    }
+
+    #[test]
+    fn client_that_is_gone_gives_its_place_back_though_its_machine_has_nothing_new() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().start_paused(true).build().unwrap().block_on(async {
+            // Its value stays as it is, or it numbers its events and there is none after the last.
+            for quiet in [Quiet("data: 1\n\n"), Quiet("")] {
+                let machines = Machines::default();
+                let mut held = vec![];
+                while let Some(body) = open(&machines, quiet.clone()).await {
+                    held.push(body);
+                }
+                assert_eq!(held.len(), 8);
+                drop(held);
+                sleep(2 * HEARTBEAT).await;
+                assert!(open(&machines, quiet).await.is_some());
+            }
+        });
     }
 
     #[test]
@@ -225,15 +264,7 @@ mod tests {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_time().start_paused(true).build().unwrap().block_on(async {
             let machines = Machines::default();
-            let open = || async {
-                let (parts, ()) = http::Request::get("/live").body(()).unwrap().into_parts();
-                let machine: Target = "meter@attic".parse().unwrap();
-                let cookies = Cookies::default();
-                let visit = Visit { machine, parts, visitor: None, cookies, below: None };
-                let turn = machines.stream_turn(&visit).await?;
-                let first = b"retry: 40000\ndata: 1\n\n";
-                Some(Stream::begin(Quiet, machines.clone(), visit, first, turn))
-            };
+            let open = || open(&machines, Quiet("retry: 40000\ndata: 1\n\n"));
             let mut body = open().await.unwrap();
             let mut texts = Vec::new();
             for _ in 0..4 {
