@@ -261,6 +261,26 @@ fn streams_of_a_key_are_bounded_and_a_place_is_free_again_after_one() {
     assert_eq!(status, 200);
 }
 
+#[test]
+fn client_that_is_gone_gives_its_place_back_though_its_device_says_much_for_others() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let of_door = format!("{ATTIC}?machine=door");
+    let streams: Vec<Stream> = (0..4).map(|_| Stream::open(&world, &of_door, &[&token])).collect();
+    drop(streams);
+    let (mut status, mut number) = (429, 0);
+    while status == 429 {
+        share(&mut world, lines(number, 1));
+        number += 1;
+        let mut stream = world.connect();
+        write!(stream, "GET {of_door} HTTP/1.1\r\nhost: hub\r\n{token}\r\n\r\n").unwrap();
+        let mut head = String::new();
+        BufReader::new(stream).read_line(&mut head).unwrap();
+        status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    }
+    assert_eq!(status, 200);
+}
+
 // the same of streams.
 #[test]
 fn streams_of_people_leave_one_to_the_key_itself_and_one_person_s_leave_one_to_another() {

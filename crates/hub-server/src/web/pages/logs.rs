@@ -149,7 +149,8 @@ impl Stream {
         }
         loop {
             let message = timeout(CHECK_EVERY, watch.next()).await;
-            if checked.elapsed() >= CHECK_EVERY {
+            let is_due = checked.elapsed() >= CHECK_EVERY;
+            if is_due {
                 if !self.is_allowed().await {
                     self.send("event: end\ndata: {}\n\n".into()).await;
                     return;
@@ -159,8 +160,10 @@ impl Stream {
             let text = match message {
                 Ok(Some(message)) => self.wanted.events(&message),
                 Ok(None) => return,
-                Err(_) => ": alive\n\n".into(),
+                Err(_) => String::new(),
             };
+            // Lines of machines that the client doesn't want are no word to it, and it is gone once it takes none.
+            let text = if text.is_empty() && is_due { ": alive\n\n".into() } else { text };
             if !text.is_empty() && !self.send(text).await {
                 return;
             }
