@@ -3,13 +3,14 @@
 #[path = "world/records.rs"]
 mod records;
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tenure_hal::FlashGeometry;
-use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::simulated::{RamFlash, Random, Sequence};
 use tenure_hub::{FlashStorage, Storage};
 use tenure_hub_server::{Broken, Database, DatabaseError};
 
@@ -79,6 +80,94 @@ fn process_that_is_killed_while_it_writes_loses_nothing_acknowledged() {
         assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 4);
     }
     assert!(acknowledged > 0);
+}
+
+/// The files of a database: itself, and its log.
+#[derive(Clone, Default)]
+struct Files {
+    database: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Files {
+    /// As they stand. Nobody but this process has them open, which loses its locks on them by that.
+    fn at(path: &Path) -> Self {
+        let log = fs::read(path.with_extension("sqlite-wal")).unwrap_or_default();
+        Self { database: fs::read(path).unwrap(), log }
+    }
+
+    /// Starts a hub on what a power cut left, and returns the number that all its records have.
+    fn taken_up(&self) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(&folder);
+        fs::write(&path, &self.database).unwrap();
+        fs::write(path.with_extension("sqlite-wal"), &self.log).unwrap();
+        let mut database = Database::open(&path).unwrap();
+        let kept = sequences(&mut database);
+        assert!(kept.iter().all(|(_, sequence)| *sequence == kept[0].1), "all or none: {kept:?}");
+        assert!(database.verify_audit().unwrap().is_ok(), "its audit log is whole");
+        kept[0].1
+    }
+}
+
+/// What a power cut may leave of `before` while `after` is being written in its place: the sectors come to the disk in any
+/// order, and of one that is being written the bytes that change are anything (sqlite.org/psow.html).
+fn torn(random: &mut Random, before: &[u8], after: &[u8]) -> Vec<u8> {
+    const SECTOR_BYTES: usize = 512;
+    let mut left = before.to_vec();
+    // A file may have grown before anything was written there.
+    left.resize(before.len().max(after.len()), 0);
+    for (old, new) in left.chunks_mut(SECTOR_BYTES).zip(after.chunks(SECTOR_BYTES)) {
+        let written = &mut old[..new.len()];
+        match random.below(8) {
+            _ if *written == *new => {}
+            0..=3 => written.copy_from_slice(new),
+            4 => {
+                let changing = written.iter_mut().zip(new).filter(|(old, new)| **old != **new);
+                changing.for_each(|(old, _)| *old = random.number() as u8);
+            }
+            _ => {}
+        }
+    }
+    left
+}
+
+/// Every commit waits for its log, and a checkpoint for the log before it changes the database: so a cut of power finds
+/// either torn, and never both.
+#[test]
+fn power_cut_that_tears_the_log_or_the_database_loses_nothing_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = Database::open(path(&folder)).unwrap();
+    let mut random = Random::new(56);
+    let (mut before, mut checkpoints) = (Files::default(), 0);
+    for sequence in 1_u64.. {
+        assert!(sequence < 3_000, "a checkpoint comes now and then");
+        for device in 0..4 {
+            assert!(put(&mut database, &format!("device-{device}"), sequence));
+        }
+        database.commit().unwrap();
+        let after = Files::at(&path(&folder));
+        let has_changed = after.database != before.database && sequence > 1;
+        let is_restarted = after.log.first_chunk::<32>() != before.log.first_chunk::<32>();
+        let is_looked_at = sequence > 1 && (sequence.is_multiple_of(16) || is_restarted);
+        let (cuts, tears) = (if is_looked_at { 4 } else { 0 }, if has_changed { 8 } else { 0 });
+        for _ in 0..cuts {
+            let log = torn(&mut random, &before.log, &after.log);
+            let cut = Files { database: before.database.clone(), log };
+            let kept = cut.taken_up();
+            assert!(kept + 1 >= sequence, "{kept} while {sequence} was written");
+        }
+        for _ in 0..tears {
+            let database = torn(&mut random, &before.database, &after.database);
+            let cut = Files { database, log: after.log.clone() };
+            assert_eq!(cut.taken_up(), sequence, "it was acknowledged");
+        }
+        checkpoints += u32::from(has_changed);
+        before = after;
+        if checkpoints == 2 && is_restarted {
+            return;
+        }
+    }
 }
 
 #[test]

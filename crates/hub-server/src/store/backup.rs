@@ -2,7 +2,7 @@
 //!
 //! Invariant: a copy is marked until a hub takes it up, so that the log of other records is never folded into it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rusqlite::backup::Backup;
 
 use super::Database;
 use super::error::DatabaseError;
-use super::lock::{failed, lock, private};
+use super::lock::{failed, lock, private, sync_folder};
 use super::migrations::{Whose, look, mark};
 use super::opening::all_beside;
 use super::sqlite::open_to_read;
@@ -47,10 +47,10 @@ impl Database {
         make(&mut source, from, &copy)?;
         // The mark keeps a hub from starting on it until what is beside it is gone.
         fs::rename(&copy, to).map_err(failed("replace", to))?;
+        // A power cut that kept what follows, and not that, would leave the database of before without its log.
+        sync_folder(to)?;
         all_beside(to).iter().try_for_each(|path| delete(path))?;
-        if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", to))?;
-        }
+        sync_folder(to)?;
         lock.note_database();
         Ok(())
     }

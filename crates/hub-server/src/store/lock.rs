@@ -56,13 +56,28 @@ pub(super) fn lock(path: &Path) -> Result<Lock, DatabaseError> {
     }
 }
 
+/// Waits until the names in the folder of the file at `path` are on the disk: a file that was made, renamed or deleted isn't
+/// so for good before.
+pub(super) fn sync_folder(path: &Path) -> Result<(), DatabaseError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))
+}
+
 /// Makes the file, readable by its user alone, before SQLite would with the usual rights. One that is there isn't opened:
 /// a process that closes any descriptor of a file loses all its locks on it (POSIX.1 fcntl; "How To Corrupt An SQLite
 /// Database File" §2.2).
 pub(super) fn create_private(path: &Path) -> Result<(), DatabaseError> {
     match private().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop).map_err(failed("make", path)),
+        made => {
+            made.map(drop).map_err(failed("make", path))?;
+            // SQLite waits for the names in the folder with its first commit; the folder may be new itself.
+            if let Some(folder) = path.parent().filter(|folder| folder.parent().is_some()) {
+                let _ = sync_folder(folder);
+            }
+            Ok(())
+        }
     }
 }
 

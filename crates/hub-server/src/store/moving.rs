@@ -18,7 +18,7 @@ use super::database::Database;
 use super::engine::{Begin, Dialect, Next};
 use super::error::DatabaseError;
 use super::location::{Location, Place};
-use super::lock::failed as lock_failed;
+use super::lock::{failed as lock_failed, sync_folder};
 use super::sql::{self, Connection, OptionalExtension as _, Row, Value};
 use tables::{NUMBERED, TABLES, Table};
 
@@ -140,6 +140,8 @@ impl Database {
                     path: path.clone(),
                     source,
                 })?;
+                // A power cut must not bring it back under its name.
+                sync_folder(path)?;
                 if let Some(lock) = &lock {
                     lock.forget_database().map_err(lock_failed("empty", path))?;
                 }
