@@ -328,6 +328,42 @@ fn server_that_is_killed_is_away_until_it_is_back_and_nothing_acknowledged_is_lo
     assert_eq!(hub.verify_audit().unwrap().unwrap().unwrap().number, 1);
 }
 
+/// A server says of each row for which its disk has no room that it is full; it answers questions as before.
+#[test]
+fn server_whose_disk_is_full_keeps_nothing_new_and_its_connection_goes_on_reading() {
+    let Some(place) = Place::on_a_server() else { return };
+    let Place::Server { cluster, database, .. } = &place else { unreachable!("on a server") };
+    let mut hub = Database::open(place.location()).unwrap();
+    keep_devices(&place, &mut hub, &["attic"], 1);
+    cluster.sql(
+        database,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$",
+    );
+    cluster.sql(
+        database,
+        "CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION full_disk()",
+    );
+    let connections = || {
+        let ask = format!(
+            "SELECT pid FROM pg_stat_activity WHERE datname = '{database}' AND application_name = 'tenure hub'"
+        );
+        cluster.sql("postgres", &ask)
+    };
+    let before = connections();
+    for round in 2..5 {
+        assert!(!put(&mut hub, "barn", round));
+        let error = hub.commit().unwrap_err();
+        assert_eq!(error.failure, Failure::Away, "{error}");
+        assert_eq!(names(&place, &mut hub), ["attic"]);
+    }
+    assert_eq!(connections(), before, "the connection is as good as before");
+    cluster.sql(database, "DROP TRIGGER full_disk ON devices");
+    keep_devices(&place, &mut hub, &["barn"], 5);
+    assert_eq!(names(&place, &mut hub), ["attic", "barn"]);
+    assert_eq!(audited(&place, &hub), 2);
+}
+
 /// Ends all connections of hubs to a database, as the server does with those of a process that stands still in a
 /// transaction.
 fn cut(place: &Place) {

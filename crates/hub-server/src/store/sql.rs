@@ -36,6 +36,9 @@ pub enum Error {
     /// The server of the database isn't there, or doesn't take the connection: whoever asks tries again.
     #[error("it can't be reached now, try again: {0}")]
     Away(String),
+    /// The disk of the database's server is full: nothing of the transaction counts, and the connection lives.
+    #[error("the disk of its server is full, try again: {0}")]
+    Full(String),
     /// Another one has had a lock for too long: whoever asks tries again.
     #[error("another one is in the way for too long, try again: {0}")]
     Locked(String),
@@ -87,7 +90,9 @@ impl Error {
     /// The meaning of it for the transaction that was under way.
     pub(crate) fn failure(&self) -> Failure {
         match self {
-            Self::Away(_) | Self::Locked(_) | Self::InUse | Self::Taken => Failure::Away,
+            Self::Away(_) | Self::Full(_) | Self::Locked(_) | Self::InUse | Self::Taken => {
+                Failure::Away
+            }
             Self::Conflict => Failure::Conflict,
             Self::Unsure(_) => Failure::Unsure,
             _ => Failure::Refused,
@@ -96,7 +101,9 @@ impl Error {
 
     /// Whether the disk is full, or the database as large as it may be.
     pub(super) fn is_full(&self) -> bool {
-        let Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else { return false };
+        let Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else {
+            return matches!(self, Self::Full(_));
+        };
         // The memory that connections share is a file, too.
         error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE
     }

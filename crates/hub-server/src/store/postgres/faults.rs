@@ -24,6 +24,8 @@ impl From<tokio_postgres::Error> for Error {
             Self::Conflict
         } else if *code == SqlState::LOCK_NOT_AVAILABLE {
             Self::Locked(text)
+        } else if *code == SqlState::DISK_FULL {
+            Self::Full(text)
         } else if is_passing(code) {
             Self::Away(text)
         } else {
@@ -33,7 +35,7 @@ impl From<tokio_postgres::Error> for Error {
 }
 
 /// Whether a server that says so will be there again: it stops, starts, is another's standby now, has no place for
-/// another connection or no room on its disk, or was too slow.
+/// another connection or no memory, or was too slow.
 fn is_passing(code: &SqlState) -> bool {
     let read_only = *code == SqlState::READ_ONLY_SQL_TRANSACTION;
     read_only || ["08", "53", "55", "57"].iter().any(|class| code.code().starts_with(class))
