@@ -141,7 +141,8 @@ impl Replay {
         // It says that it was installed, which it was long ago.
         while kernel.effect().is_some() {}
         let _ = kernel.take_usage(Instant::BOOT, id);
-        let mut replay = Self { player, at_ms: start.at_ms, marks: 0, fuel_max, fuel_before: 0, stored: (0, 0) };
+        let mut replay =
+            Self { player, at_ms: start.at_ms, marks: 0, fuel_max, fuel_before: 0, stored: (0, 0) };
         let stored = replay.stored_bytes();
         replay.stored = (stored, stored);
         Ok(replay)

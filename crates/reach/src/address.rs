@@ -92,7 +92,11 @@ mod tests {
             assert!(!is_near(own, ip(far)), "{far}");
         }
         assert!(is_near(ip("9.9.9.9"), ip("9.9.9.9")) && !is_near(ip("9.9.9.9"), ip("9.9.9.8")));
-        assert_eq!(own_toward(ip("127.0.0.1")), Some(ip("127.0.0.1")), "the system says from where");
+        assert_eq!(
+            own_toward(ip("127.0.0.1")),
+            Some(ip("127.0.0.1")),
+            "the system says from where"
+        );
     }
 
     #[test]
