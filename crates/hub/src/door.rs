@@ -8,6 +8,7 @@
 //!   address: one that is sent again takes the place of the one before.
 //! - Hosts of listed devices have a queue of their own, which no other host lengthens; of each [`SHARE_OF_OTHERS`] that
 //!   are let in one is of the others, if any of these waits.
+//! - Of the others' queue no host has more places than are free, however many addresses it has.
 //! - [`UNSHOWN_MAX`] places of a queue are for senders who haven't shown that they receive at their address.
 //! - Who finds its queue full is told a turn, which it keeps if it asks again. Turns are as far apart as handshakes were
 //!   in the last seconds. Who comes in its turn has a place, as many again are for these.
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::{Instant, micros_of};
-use tenure_rpc::Fullness;
+use tenure_rpc::{Fullness, PeerAddress as _};
 use tenure_wire::Address;
 
 use crate::admission::Bucket;
@@ -133,7 +134,9 @@ impl Door {
         let in_time = WAITING_SPAN.as_micros() / apart.as_micros().max(1);
         let room = usize::try_from(in_time).unwrap_or(WAITING_MAX).clamp(WAITING_MIN, WAITING_MAX);
         let room = if is_in_turn { 2 * room } else { room };
-        if queue.order.len() >= room {
+        // A host of listed devices may have all of them behind it.
+        let of_host = if is_known { 0 } else { queue.count_of_host(from) };
+        if queue.order.len() + of_host >= room {
             self.deferrals += 1;
             let turn = turn.filter(|_| !is_in_turn);
             return Turn::In(turn.unwrap_or_else(|| queue.next_turn(now, from, apart)).since(now));
@@ -208,6 +211,11 @@ impl Queue {
         Some((from, datagram))
     }
 
+    /// How many of those who wait have the host of that address.
+    fn count_of_host(&self, from: &Address) -> usize {
+        self.order.iter().filter(|other| other.is_same_host(from)).count()
+    }
+
     /// The turn of a sender that finds the queue full: behind those in it, and those who were told turns.
     fn next_turn(&mut self, now: Instant, from: &Address, apart: Duration) -> Instant {
         let furthest = now + TURN_MAX;
@@ -271,6 +279,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use core::net::SocketAddr;
+
     use tenure_hal::simulated::socket_at;
 
     use super::*;
@@ -330,6 +340,27 @@ mod tests {
         let waits = turns.iter().filter(|turn| **turn == Turn::Waits).count();
         assert_eq!((waits, turns[39]), (UNSHOWN_MAX, Turn::Shows));
         assert_eq!(door.take(KNOWN, at(0), &place(50), &[1]), Turn::Waits);
+    }
+
+    #[test]
+    fn host_with_as_many_addresses_as_it_likes_leaves_half_of_the_places_to_others() {
+        let ports = |port| Address::Udp(SocketAddr::from(([192, 0, 2, 1], port)));
+        let hosts =
+            |host| Address::Udp(SocketAddr::from(([0x2001, 0xDB8, 1, host, 0, 0, 0, 1], 7)));
+        for greedy in [&ports as &dyn Fn(u16) -> Address, &hosts] {
+            let mut door = Door::new(at(0), 1_000_000);
+            for number in 0..400 {
+                door.take(OTHER, at(0), &greedy(number), &[1]);
+            }
+            assert!(door.fullness().used <= WAITING_MAX / 2, "{:?}", door.fullness());
+            for number in 0..40 {
+                assert_eq!(door.take(OTHER, at(0), &place(number), &[1]), Turn::Waits);
+            }
+            // The devices of a network behind one address are all known.
+            for number in 0..80 {
+                assert_eq!(door.take(KNOWN, at(0), &greedy(number), &[1]), Turn::Waits);
+            }
+        }
     }
 
     #[test]
