@@ -5,31 +5,33 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// A port at which nobody is asked for anything (RFC 863): it is only looked from where this computer would send there.
 const DISCARD: u16 = 9;
 
-/// Whether a name may lead to `address`: it is one of the public network, and neither this computer's own nor, by IPv6, one
-/// of the network that it is in. There each computer has an address of the public network, and the router alone keeps
-/// others out.
+/// Whether a name may lead to `address`: it is one of the public network, and by IPv6 none of the network that this computer
+/// is in. There each computer has an address of the public network, and the router alone keeps others out.
 pub(crate) fn is_elsewhere(address: IpAddr) -> bool {
     let address = address.to_canonical();
-    is_public(address) && own_toward(address).is_none_or(|own| !is_near(own, address))
+    let is_near = || match address {
+        // One that has a public address of IPv4 is on the public network itself.
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => {
+            own_toward(address).is_some_and(|own| is_of_one_network(own, address))
+        }
+    };
+    is_public(address) && !is_near()
 }
 
 /// This computer's address on the way to that one, by the system's routes (RFC 6724 §5); nothing is sent.
-fn own_toward(address: IpAddr) -> Option<IpAddr> {
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
+fn own_toward(address: Ipv6Addr) -> Option<Ipv6Addr> {
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((address, DISCARD)).ok()?;
-    socket.local_addr().ok().map(|own| own.ip())
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V6(own) => Some(own),
+        IpAddr::V4(_) => None,
+    }
 }
 
-/// Whether that address is this computer's, or of its network of IPv6 (/64).
-fn is_near(own: IpAddr, address: IpAddr) -> bool {
-    match (own, address) {
-        (IpAddr::V6(own), IpAddr::V6(address)) => own.octets()[..8] == address.octets()[..8],
-        (own, address) => own == address,
-    }
+/// Whether two addresses are of one network (/64).
+fn is_of_one_network(one: Ipv6Addr, other: Ipv6Addr) -> bool {
+    one.octets()[..8] == other.octets()[..8]
 }
 
 /// Whether `address` is one of the public network. A name that leads to another could reach this computer, its network or
@@ -82,21 +84,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn address_of_this_computer_and_of_its_network_of_ipv6_is_near() {
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    fn neighbour_in_the_network_of_ipv6_is_near_though_its_address_is_public() {
+        let ip = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ip("2a01:db8:1:2::7");
-        for near in ["2a01:db8:1:2::7", "2a01:db8:1:2:ffff::1"] {
-            assert!(is_public(ip(near)) && is_near(own, ip(near)), "{near}");
+        for (other, is_near) in [
+            ("2a01:db8:1:2::7", true),
+            ("2a01:db8:1:2:ffff::1", true),
+            ("2a01:db8:1:3::7", false),
+            ("2606:4700::1111", false),
+        ] {
+            assert!(is_public(ip(other).into()), "{other}");
+            assert_eq!(is_of_one_network(own, ip(other)), is_near, "{other}");
         }
-        for far in ["2a01:db8:1:3::7", "1.1.1.1", "2606:4700::1111"] {
-            assert!(!is_near(own, ip(far)), "{far}");
-        }
-        assert!(is_near(ip("9.9.9.9"), ip("9.9.9.9")) && !is_near(ip("9.9.9.9"), ip("9.9.9.8")));
-        assert_eq!(
-            own_toward(ip("127.0.0.1")),
-            Some(ip("127.0.0.1")),
-            "the system says from where"
-        );
+        // A computer without IPv6 sends from nowhere.
+        let from = own_toward(Ipv6Addr::LOCALHOST);
+        assert!(from.is_none_or(|from| from == Ipv6Addr::LOCALHOST), "{from:?}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) fn connect(
     })
 }
 
-/// The addresses of the public network, and not of this computer's own, among those that `name` leads to.
+/// The addresses of the public network, and not of this computer's own one, among those that `name` leads to.
 fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
     let public: Vec<IpAddr> =
         found.iter().copied().filter(|address| is_elsewhere(*address)).collect();
@@ -67,7 +67,7 @@ fn public_of(name: &str, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Failure> {
         (true, None) => Err(Failure::new(NoResult::NotFound, format!("{name} has no address"))),
         (true, Some(first)) => {
             let which = match is_public(*first) {
-                true => "this computer's own or one of its network",
+                true => "one of this computer's own network",
                 false => "no address of the public network",
             };
             let why = format!(
