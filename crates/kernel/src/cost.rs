@@ -32,6 +32,10 @@ pub(crate) const PIECE_VALUES: usize = 8;
 pub(crate) const PIECE_RANDOM_BYTES: usize = 1024;
 /// How many queues one piece of a publication is put into, or dropped by.
 pub(crate) const PIECE_QUEUES: usize = 60;
+/// The most pieces of a publication before its last. A piece leaves off before a subscriber for all of whose queues it has no
+/// room, of which there are 8 at most, as of each of 33 subscribers.
+pub(crate) const PIECES_BEFORE_LAST_MAX: u32 = 7;
+const _: () = assert!(33 * 8 <= PIECES_BEFORE_LAST_MAX as usize * (PIECE_QUEUES - 7));
 
 const _: () = assert!(PIECE_NAMES as u64 * LISTED_NAME <= TREE_WRITE);
 const _: () = assert!(PIECE_VALUES as u64 * DELETED_VALUE <= TREE_WRITE);

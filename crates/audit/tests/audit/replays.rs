@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure_audit::{Journal, JournalError, ReplayError, Replayed, Watcher, audit, replay};
 use tenure_hal::simulated::Random;
-use tenure_journal::{Page, Record};
+use tenure_journal::{Given, Page, Record};
 use tenure_kernel::MachineJournals;
 use tenure_kernel::{Difference, LogEntry};
 use tenure_store::ValueKind;
@@ -344,6 +344,37 @@ fn first_difference_is_named() {
     });
     let error = replayed(&device, &journal).unwrap_err();
     assert!(matches!(error, ReplayError::State { .. }) && error.is_difference(), "{error}");
+}
+
+/// A device that bills for its answers: it says what they took, and in how many pieces they came.
+#[test]
+fn answers_that_take_more_than_they_can_are_found() {
+    let in_many_pieces = |page: &mut Page| {
+        let answer = page.records.iter().position(|record| matches!(record, Record::Given(_)));
+        let Some(at) = answer else { return false };
+        let piece = Record::Given(Given { more: true, ..Given::default() });
+        drop(page.records.splice(at..at, vec![piece; 100]));
+        true
+    };
+    let for_much_fuel = |page: &mut Page| {
+        first(page, |record| match record {
+            Record::Given(given) => {
+                given.fuel = 20_000;
+                true
+            }
+            _ => false,
+        })
+    };
+    for change in [&in_many_pieces as &dyn Fn(&mut Page) -> bool, &for_much_fuel] {
+        let (device, journal) = lying(change);
+        let Err(ReplayError::Differs(diverged)) = replayed(&device, &journal) else {
+            panic!("more was billed than the answers take")
+        };
+        let asked = "an answer of the device";
+        let is_it =
+            matches!(diverged.difference, Difference::Asked { asked: it, .. } if it == asked);
+        assert!(is_it, "{diverged}");
+    }
 }
 
 #[test]

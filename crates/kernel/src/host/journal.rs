@@ -101,7 +101,12 @@ impl<'t, 'a, 'w, F: Flash> Door<'t, 'a, 'w, F> {
             return Err(Stop::Wait(wait));
         };
         let Given { value, event, more, fuel, flash_bytes } = given;
-        if fuel > cost::HOST_CALL_MAX {
+        // Of the device's answers those to publications alone take fuel beyond the call's own, and several pieces: for queues, of
+        // which the machine knows nothing.
+        let is_publication = question.reads.is_some();
+        let queues_max = if is_publication { cost::PIECE_QUEUES } else { 0 };
+        let pieces_max = if is_publication { cost::PIECES_BEFORE_LAST_MAX } else { 0 };
+        if script.pieces_with(more) > pieces_max || fuel > cost::of_queued(queues_max) {
             script.differs("an answer of the device");
             return Err(Stop::Fault(FaultKind::Image));
         }

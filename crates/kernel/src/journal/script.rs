@@ -14,6 +14,8 @@ pub(crate) struct Script {
     pub(crate) taken: u64,
     /// Host calls since the last record that follow from the machine's state unless the device failed them.
     calls: u32,
+    /// The pieces of the host call under way that were taken.
+    pieces: u32,
     /// The event that the machine has in hand.
     pub(crate) event: Option<Event>,
     /// Whether the task under way handles that event.
@@ -44,6 +46,9 @@ impl Script {
         let record = self.records.pop_front()?;
         self.taken += 1;
         self.calls = 0;
+        if matches!(record, Record::Task(_)) {
+            self.pieces = 0;
+        }
         Some(record)
     }
 
@@ -56,6 +61,12 @@ impl Script {
             Some(Record::Given(given)) => Some(given),
             _ => None,
         }
+    }
+
+    /// How many pieces of a host call were taken before its last, with one that is followed by more of them or is the last.
+    pub(crate) fn pieces_with(&mut self, more: bool) -> u32 {
+        self.pieces = if more { self.pieces.saturating_add(1) } else { 0 };
+        self.pieces
     }
 
     /// Takes a time that the machine asks for; notes the difference if none is next.
