@@ -12,7 +12,7 @@ use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::config::Owner;
-use crate::former_lists::FormerLists;
+use crate::former_numbers::FormerNumbers;
 use crate::trees::{ENROLMENT_PATH, HUB_PATH, NETWORK_PATH, NODE_TREE};
 
 const OWNER_PATH: &str = "owner";
@@ -54,7 +54,7 @@ pub(crate) struct Ownership {
     /// The list as it was signed.
     pub(crate) signed_list: Option<Vec<u8>>,
     /// The numbers of former owners' lists.
-    pub(crate) former_lists: FormerLists,
+    pub(crate) former_lists: FormerNumbers,
     /// When to look next for machines that have to leave; `None` if all have left.
     pub(crate) settle_at: Option<Instant>,
 }
@@ -131,7 +131,7 @@ impl Ownership {
         let list = list.filter(|(_, signer)| counts(signer)).map(|(list, _)| list);
         let signed_list = signed_list.filter(|_| list.is_some());
         let former_lists = read(FORMER_LISTS_PATH)?;
-        let former_lists = former_lists.and_then(|bytes| FormerLists::from_bytes(&bytes));
+        let former_lists = former_lists.and_then(|bytes| FormerNumbers::from_bytes(&bytes));
         Ok(Self {
             kept,
             revoked: list.unwrap_or_default(),
@@ -249,7 +249,7 @@ impl Ownership {
     pub(crate) fn keep_owner_anew<F: Flash>(
         store: &mut Store<F>,
         kept: &KeptOwner,
-        former_lists: &FormerLists,
+        former_lists: &FormerNumbers,
     ) -> Result<(), BatchError> {
         let (owner, lists) = (kept.to_bytes(), former_lists.to_bytes());
         let mut changes = alloc::vec![set(OWNER_PATH, &owner)];

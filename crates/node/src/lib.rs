@@ -30,7 +30,7 @@ mod exchange;
 #[cfg(feature = "experiments")]
 pub mod experiment;
 mod firmware;
-mod former_lists;
+mod former_numbers;
 mod handover;
 mod hub;
 #[cfg(feature = "hub-addresses")]

@@ -20,6 +20,9 @@ pub(crate) const NETWORK_PATH: &str = "network";
 /// Has a child for each machine that was updated by a mandate.
 #[cfg(feature = "rollouts")]
 pub(crate) const FOLLOWED_PATH: &str = "followed";
+/// The numbers of former owners' newest mandates.
+#[cfg(feature = "rollouts")]
+pub(crate) const FORMER_MANDATES_PATH: &str = "former-mandates";
 #[cfg(feature = "experiments")]
 pub(crate) const ORDERS_PATH: &str = "experiment orders";
 

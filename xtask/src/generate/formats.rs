@@ -295,11 +295,11 @@ const FORMATS: [Format; 42] = [
         "crates/node/tests/frozen/owner",
     ),
     numbered(
-        "numbers of former owners' lists of revoked keys",
+        "numbers of former owners' last words",
         "flash",
-        "crates/node/src/former_lists.rs",
-        "const FORMER_LISTS_VERSION: u8 = ",
-        "crates/node/tests/frozen/former-lists",
+        "crates/node/src/former_numbers.rs",
+        "const FORMER_NUMBERS_VERSION: u8 = ",
+        "crates/node/tests/frozen/former-numbers",
     ),
     numbered(
         "mandate that was followed",

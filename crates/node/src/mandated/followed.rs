@@ -1,7 +1,8 @@
 //! A machine's package and rights before its owner's mandate was followed, as they are kept over restarts.
 //!
 //! Of machines that are gone one number is left, that of the newest mandate among theirs: a mandate that isn't newer
-//! counts for no machine of which nothing else is known, so that none counts twice.
+//! counts for no machine of which nothing else is known, so that none counts twice. The same is left of former owners'
+//! mandates, in whose place another owner's were followed.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +15,8 @@ use tenure_store::{Change, ValueKind};
 use tenure_wire::control::ControlError;
 use tenure_wire::{Budget, Capabilities, Digest, Name, VerifyingKey, Version};
 
-use crate::trees::{FOLLOWED_PATH, NODE_TREE};
+use crate::former_numbers::FormerNumbers;
+use crate::trees::{FOLLOWED_PATH, FORMER_MANDATES_PATH, NODE_TREE};
 
 /// The version of the stored value.
 const FOLLOWED_VERSION: u8 = 1;
@@ -70,9 +72,16 @@ impl Followed {
         owner: &VerifyingKey,
         machine: &Name,
     ) -> Result<Option<Self>, ControlError> {
+        Ok(Self::read_any(kernel, machine)?.filter(|known| known.owner == *owner))
+    }
+
+    /// The last mandate that was followed for `machine`, whoever gave it.
+    fn read_any<F: Flash>(
+        kernel: &mut Kernel<F>,
+        machine: &Name,
+    ) -> Result<Option<Self>, ControlError> {
         let value = kernel.store().get(NODE_TREE, &path_of(machine)).map_err(failed)?;
-        let followed = value.and_then(|value| Self::from_bytes(&value.bytes));
-        Ok(followed.filter(|known| known.owner == *owner))
+        Ok(value.and_then(|value| Self::from_bytes(&value.bytes)))
     }
 
     /// The mandate that `bytes` hold, if the value is of this version.
@@ -88,17 +97,31 @@ impl Followed {
         machine: &Name,
     ) -> Result<(), ControlError> {
         let mut number = Forgotten::read(kernel, &self.owner)?;
+        let known_before = former(kernel)?;
+        let others = Forgotten::read_any(kernel)?.filter(|kept| kept.owner != self.owner);
+        let mut former = others
+            .map_or_else(|| known_before.clone(), |kept| known_before.and(kept.owner, kept.number));
         let mut gone = Vec::new();
         for name in kernel.store().children(NODE_TREE, FOLLOWED_PATH).map_err(failed)? {
             let is_it = |info: MachineInfo<'_>| info.record.name.as_str() == name;
-            if kernel.machines().chain(kernel.trash()).any(is_it) {
+            let is_there = kernel.machines().chain(kernel.trash()).any(is_it);
+            if is_there && name != machine.as_str() {
                 continue;
             }
-            if let Ok(name) = name.parse() {
-                let known = Self::read(kernel, &self.owner, &name)?;
-                number = number.max(known.map(|known| known.number));
+            let known = match name.parse() {
+                Ok(name) => Self::read_any(kernel, &name)?,
+                Err(_) => None,
+            };
+            match known {
+                Some(known) if known.owner != self.owner => {
+                    former = former.and(known.owner, known.number);
+                }
+                Some(known) if !is_there => number = number.max(Some(known.number)),
+                _ => {}
             }
-            gone.push(alloc::format!("{FOLLOWED_PATH}.{name}"));
+            if !is_there {
+                gone.push(alloc::format!("{FOLLOWED_PATH}.{name}"));
+            }
         }
         let value = postcard::to_allocvec(self).map_err(failed)?;
         let forgotten = number.map(|number| Forgotten::new(self.owner, number));
@@ -107,7 +130,9 @@ impl Followed {
         let set =
             |path, value| Change::Set { tree: NODE_TREE, path, kind: ValueKind::Bytes, value };
         let path = path_of(machine);
+        let former_bytes = (former != known_before).then(|| former.to_bytes());
         let mut changes = Vec::from([set(&path, &value)]);
+        changes.extend(former_bytes.iter().map(|value| set(FORMER_MANDATES_PATH, value)));
         changes.extend(forgotten.iter().map(|value| set(FOLLOWED_PATH, value)));
         changes.extend(gone.iter().map(|path| Change::Delete { tree: NODE_TREE, path }));
         kernel.store().batch(&changes).map_err(failed)
@@ -128,20 +153,33 @@ impl Forgotten {
         Self { version: FORGOTTEN_VERSION, owner, number }
     }
 
-    /// The greatest number among mandates of `owner`, if any was followed for a machine that is gone.
+    /// The greatest number among mandates of `owner`, if any was followed for a machine that is gone, or that another owner
+    /// had since.
     pub(super) fn read<F: Flash>(
         kernel: &mut Kernel<F>,
         owner: &VerifyingKey,
     ) -> Result<Option<u64>, ControlError> {
+        let kept = Self::read_any(kernel)?.filter(|kept| kept.owner == *owner);
+        let former = Some(former(kernel)?.last_of(owner)).filter(|number| *number > 0);
+        Ok(kept.map(|kept| kept.number).max(former))
+    }
+
+    fn read_any<F: Flash>(kernel: &mut Kernel<F>) -> Result<Option<Self>, ControlError> {
         let value = kernel.store().get(NODE_TREE, FOLLOWED_PATH).map_err(failed)?;
-        let kept = value.and_then(|value| Self::from_bytes(&value.bytes));
-        Ok(kept.filter(|kept| kept.owner == *owner).map(|kept| kept.number))
+        Ok(value.and_then(|value| Self::from_bytes(&value.bytes)))
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let forgotten: Self = postcard::from_bytes(bytes).ok()?;
         (forgotten.version == FORGOTTEN_VERSION).then_some(forgotten)
     }
+}
+
+/// The numbers of former owners' newest mandates.
+fn former<F: Flash>(kernel: &mut Kernel<F>) -> Result<FormerNumbers, ControlError> {
+    let value = kernel.store().get(NODE_TREE, FORMER_MANDATES_PATH).map_err(failed)?;
+    let kept = value.and_then(|value| FormerNumbers::from_bytes(&value.bytes));
+    Ok(kept.unwrap_or_default())
 }
 
 fn path_of(machine: &Name) -> String {
@@ -154,16 +192,20 @@ fn failed(error: impl core::fmt::Display) -> ControlError {
 
 #[cfg(test)]
 mod tests {
+    use tenure_hal::simulated::RamFlash;
+    use tenure_hal::{FlashGeometry, Instant};
+    use tenure_kernel::Config;
+    use tenure_store::Store;
     use tenure_testbed::frozen;
 
     use super::*;
 
-    #[test]
-    fn followed_mandate_of_version_1_is_written_and_read() {
-        let followed = Followed {
+    /// A mandate of that owner's and number, as it was followed.
+    fn followed(owner: u8, number: u64) -> Followed {
+        Followed {
             version: FOLLOWED_VERSION,
-            owner: VerifyingKey([1; 32]),
-            number: 300,
+            owner: VerifyingKey([owner; 32]),
+            number,
             placement: 7,
             is_back: true,
             was: Was {
@@ -172,7 +214,34 @@ mod tests {
                 budget: Budget::default(),
                 grants: Capabilities::default(),
             },
+        }
+    }
+
+    #[test]
+    fn newest_number_of_an_owner_stays_though_mandates_of_another_take_its_place() {
+        let flash = || {
+            let (sector_bytes, program_bytes) = (4096, 4);
+            RamFlash::new(FlashGeometry { sector_bytes, sector_count: 16, program_bytes })
         };
+        let store = Store::format(flash()).unwrap();
+        let config = Config::default();
+        let id = tenure_crypto::machine_id;
+        let mut kernel = Kernel::boot(store, flash(), config, Instant::BOOT, id).unwrap();
+        // None of the machines is there any more.
+        let machines = ["clock", "door", "lamp", "meter", "pump"];
+        let words = [(1, 5), (1, 3), (2, 900), (2, 4), (1, 2)];
+        for (machine, (owner, number)) in machines.iter().zip(words) {
+            followed(owner, number).keep(&mut kernel, &machine.parse().unwrap()).unwrap();
+        }
+        for (owner, newest) in [(1, Some(5)), (2, Some(900)), (3, None)] {
+            let owner = VerifyingKey([owner; 32]);
+            assert_eq!(Forgotten::read(&mut kernel, &owner).unwrap(), newest);
+        }
+    }
+
+    #[test]
+    fn followed_mandate_of_version_1_is_written_and_read() {
+        let followed = followed(1, 300);
         let written = postcard::to_allocvec(&followed).unwrap();
         let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "followed-1", &written);
         assert_eq!(Followed::from_bytes(&bytes), Some(followed));
