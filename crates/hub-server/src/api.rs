@@ -45,6 +45,7 @@ pub(crate) fn exchange(
     }
     let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
     match segments[..] {
+        ["v1", name @ "rollouts"] if is_read => lists::answer(connection, holder, name, exchange),
         ["v1", "rollouts", ..] if is_read => rollouts::answer(connection, exchange),
         ["v1", "rollouts"] | ["v1", "rollouts", _, "resume"] => match no_room(connection)? {
             Some(refusal) => Ok(refusal),

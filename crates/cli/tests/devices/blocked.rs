@@ -34,10 +34,11 @@ impl Scene {
     /// `None` where no certificates can be made.
     fn new() -> Option<Self> {
         let user = User::new();
-        if !certificates(&user.path(""), "127.0.0.1") {
+        let pages = free_ipv4_address();
+        let (host, _) = pages.rsplit_once(':').unwrap();
+        if !certificates(&user.path(""), host) {
             return None;
         }
-        let pages = free_ipv4_address();
         let (hub, key) = hub(&user, any_address(), &pages);
         let hole = UdpSocket::bind(any_address()).unwrap();
         Some(Self { user, hub, key, pages, hole })

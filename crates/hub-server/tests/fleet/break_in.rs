@@ -65,7 +65,13 @@ impl Lie {
 fn refused(fleet: &mut Fleet, lie: Lie) -> String {
     let (before, known) = (fleet.versions(), fleet.refusals(0).len());
     fleet.hub.storage().rogue = Some(lie.told());
-    fleet.pass(30);
+    // After several fetches in vain it waits for minutes before the next one.
+    for _ in 0..20 {
+        fleet.pass(30);
+        if fleet.refusals(0).len() > known {
+            break;
+        }
+    }
     fleet.hub.storage().rogue = None;
     assert_eq!(fleet.versions(), before, "it runs what it ran");
     let reasons = fleet.refusals(0);

@@ -1,4 +1,4 @@
-//! Worlds that a seed draws: a rollout of a good version while the hub is away for minutes, devices lose their power or
+//! Worlds that a seed draws: a rollout of a good version while the hub is off or stands still for minutes, devices lose their power or
 //! their network for a while, one lies, the owner types at two terminals, and somebody with a bad key asks without end.
 //!
 //! The promise: nobody's absence but a device's own, and nobody's word but a device's own, takes a healthy device back.
@@ -68,7 +68,10 @@ impl World {
         self.fleet.hub_is_away = true;
         let away_s = self.random.between(least_s..=most_s);
         self.fleet.pass(away_s);
-        self.fleet.restart_hub();
+        // Otherwise it stood still, as a paused guest does, and wakes where it was.
+        if self.random.between(0..=1) == 0 {
+            self.fleet.restart_hub();
+        }
         self.fleet.hub_is_away = false;
     }
 

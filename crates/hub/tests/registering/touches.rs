@@ -243,13 +243,13 @@ fn touch_counts_for_the_record_that_the_hub_has_from_where_that_came_and_for_nob
 #[test]
 fn touch_that_somebody_repeats_counts_once() {
     let (mut world, mut attic) = world();
+    world.pass(50);
     let touch = message::encode(&Touch { sequence: attic.record.sequence });
     world.begin(&mut attic, function::TOUCH, touch);
     let mut datagrams = Vec::new();
     while let Some((_, datagram)) = attic.endpoint.transmit() {
         datagrams.push(datagram);
     }
-    world.pass(50);
     let unix_time = UnixTime { seconds: world.unix_s };
     let mut moment = Moment { now: world.now, unix_time, entropy: &mut world.entropy };
     for datagram in datagrams.iter().chain(&datagrams).chain(&datagrams) {
