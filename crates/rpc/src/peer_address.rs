@@ -4,7 +4,7 @@ use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use tenure_wire::Address;
+use tenure_wire::{Address, carried};
 
 /// The transport's address of a peer.
 pub trait PeerAddress: Clone + Eq + Hash {
@@ -33,23 +33,28 @@ const MESH_PATIENCE: Duration = Duration::from_secs(1);
 /// The beginning of an address of IPv6 that one customer can't vary, in bytes (/48; RFC 6177).
 const NETWORK_BYTES: usize = 6;
 
-/// A host has all ports of its IP address, and all addresses of a customer's network of IPv6.
+/// A host has all ports of its IP address, and all addresses of a customer's network of IPv6; a connection to a hub has the
+/// host from which it comes.
 impl PeerAddress for SocketAddr {
     fn hash_host<H: Hasher>(&self, hasher: &mut H) {
-        match self.ip().to_canonical() {
+        match host_of(self) {
             IpAddr::V4(ip) => ip.hash(hasher),
             IpAddr::V6(ip) => ip.octets()[..NETWORK_BYTES].hash(hasher),
         }
     }
 
     fn is_same_host(&self, other: &Self) -> bool {
-        match (self.ip().to_canonical(), other.ip().to_canonical()) {
+        match (host_of(self), host_of(other)) {
             (IpAddr::V6(one), IpAddr::V6(other)) => {
                 one.octets()[..NETWORK_BYTES] == other.octets()[..NETWORK_BYTES]
             }
             (one, other) => one == other,
         }
     }
+}
+
+fn host_of(address: &SocketAddr) -> IpAddr {
+    carried::host_of(address).unwrap_or(address.ip()).to_canonical()
 }
 
 impl PeerAddress for Address {
@@ -114,6 +119,12 @@ mod tests {
             ("[2001:db8:1:2::1]:1", "[2001:db8:1:ffff::1]:1", true),
             ("[2001:db8:1:2::1]:1", "[2001:db8:2:2::1]:1", false),
             ("[fe80::1%1]:1", "[fe80::2%2]:1", true),
+            // Connections from 198.51.100.7, 198.51.100.8 and 2001:db8:1:2::/64.
+            ("[100::c633:6407]:1", "[100::c633:6407]:2", true),
+            ("[100::c633:6407]:1", "[100::c633:6408]:1", false),
+            ("[100::c633:6407]:1", "198.51.100.7:1", true),
+            ("[100::2001:db8:1:2]:1", "[2001:db8:1:3::1]:1", true),
+            ("[100::2001:db8:1:2]:1", "[100::2001:db8:2:2]:1", false),
         ] {
             let [one, other]: [SocketAddr; 2] = [one, other].map(|text| text.parse().unwrap());
             let fed = [one, other].map(|address| {
