@@ -182,7 +182,8 @@ fn fault_that_the_version_before_issues_took_is_one_of_its_owner() {
          heard_unix_s, expires_unix_s, kept) VALUES ('attic', ?1, ?2, '', '', 0, 7, 7, 7, x'00')";
     let keys = [owner(1).verifying_key(), device(10).device_signing_key().verifying_key()];
     old.execute(listed, keys.map(|key| key.to_string())).unwrap();
-    let fault = "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', unixepoch() - 60, 'unreachable')";
+    let fault =
+        "INSERT INTO faults VALUES ('attic', 1, 1, 'thermostat', unixepoch() - 60, 'unreachable')";
     old.execute(fault, []).unwrap();
     drop(old);
     let mut world = World::at(place).and_fleet();

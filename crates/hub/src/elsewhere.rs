@@ -32,28 +32,28 @@ impl<S: Storage> Hub<S> {
     ) -> Option<Entry> {
         let unix_s = moment.unix_time.seconds;
         let entry = self.listed.find_for(asking, query, unix_s)?.clone();
-        self.is_heard(moment.now, &entry, unix_s).then_some(entry)
+        is_heard(self, moment.now, &entry, unix_s).then_some(entry)
     }
+}
 
-    fn is_heard(&mut self, now: Instant, entry: &Entry, unix_s: u64) -> bool {
-        let device = &entry.record.enrolment.device;
-        let lasts = entry.record.expires_unix_s > unix_s.saturating_add(LASTING_S);
-        if !lasts
-            || self.listed.touches(device)
-            || self.elsewhere.get(device).is_some_and(|ends| *ends >= unix_s)
-        {
-            return true;
-        }
-        self.elsewhere_pace.fill(now, LOOKS_PER_SECOND, Duration::from_secs(1));
-        if self.elsewhere_pace.tokens() < 1 || self.turn >= LATE {
-            return true;
-        }
-        self.elsewhere_pace.take(1);
-        let Ok(Some(ends)) = self.storage.ends(device) else { return true };
-        if self.elsewhere.len() >= self.listed.table().count() {
-            self.elsewhere.clear();
-        }
-        self.elsewhere.insert(device.clone(), ends);
-        ends >= unix_s
+fn is_heard<S: Storage>(hub: &mut Hub<S>, now: Instant, entry: &Entry, unix_s: u64) -> bool {
+    let device = &entry.record.enrolment.device;
+    let lasts = entry.record.expires_unix_s > unix_s.saturating_add(LASTING_S);
+    if !lasts
+        || hub.listed.touches(device)
+        || hub.elsewhere.get(device).is_some_and(|ends| *ends >= unix_s)
+    {
+        return true;
     }
+    hub.elsewhere_pace.fill(now, LOOKS_PER_SECOND, Duration::from_secs(1));
+    if hub.elsewhere_pace.tokens() < 1 || hub.turn >= LATE {
+        return true;
+    }
+    hub.elsewhere_pace.take(1);
+    let Ok(Some(ends)) = hub.storage.ends(device) else { return true };
+    if hub.elsewhere.len() >= hub.listed.table().count() {
+        hub.elsewhere.clear();
+    }
+    hub.elsewhere.insert(device.clone(), ends);
+    ends >= unix_s
 }

@@ -406,7 +406,7 @@ impl<S: Storage> Hub<S> {
         self.commit(moment);
         self.reply_late(moment);
         self.polled_at = moment.now;
-        self.tell_full(moment.now);
+        tell_full(self, moment.now);
     }
 
     /// When to call [`Self::poll`] next, if nothing else happens.
@@ -485,16 +485,8 @@ impl<S: Storage> Hub<S> {
                 self.listed.hear(&name, unix_s);
             }
         }
-        self.carry();
+        carry(self);
         Ok(())
-    }
-
-    /// Gives all that are listed their room: others on the same storage may list more than this hub was told to.
-    fn carry(&mut self) {
-        if self.config.carry(self.listed.table().count()) {
-            self.endpoint.widen(&self.config.rpc);
-            self.pace.widen(self.config.records_per_second_max);
-        }
     }
 
     /// Has a device in the table as it stands in the storage: as others left it there. Returns whether that is news.
@@ -549,22 +541,6 @@ impl<S: Storage> Hub<S> {
             times_full: self.devices_full,
         };
         [sessions, callers, initiations, datagrams, self.door.fullness(), devices]
-    }
-
-    /// Says which tables were full since it was last said, if that is long enough ago.
-    fn tell_full(&mut self, now: Instant) {
-        let (_, told_at) = self.full_told;
-        if told_at.is_some_and(|at| now.since(at) < FULL_TOLD_EVERY) {
-            return;
-        }
-        let tables = self.fullness();
-        for (table, before) in tables.iter().zip(self.full_told.0) {
-            if table.times_full > before {
-                self.notify(Notice::Full(*table));
-                self.full_told.1 = Some(now);
-            }
-        }
-        self.full_told.0 = tables.map(|table| table.times_full);
     }
 
     fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
@@ -913,6 +889,30 @@ impl<S: Storage> Hub<S> {
             self.notices.pop_front();
         }
         self.notices.push_back(notice);
+    }
+}
+
+/// Says which tables were full since it was last said, if that is long enough ago.
+fn tell_full<S: Storage>(hub: &mut Hub<S>, now: Instant) {
+    let (_, told_at) = hub.full_told;
+    if told_at.is_some_and(|at| now.since(at) < FULL_TOLD_EVERY) {
+        return;
+    }
+    let tables = hub.fullness();
+    for (table, before) in tables.iter().zip(hub.full_told.0) {
+        if table.times_full > before {
+            hub.notify(Notice::Full(*table));
+            hub.full_told.1 = Some(now);
+        }
+    }
+    hub.full_told.0 = tables.map(|table| table.times_full);
+}
+
+/// Gives all that are listed their room: others on the same storage may list more than this hub was told to.
+fn carry<S: Storage>(hub: &mut Hub<S>) {
+    if hub.config.carry(hub.listed.table().count()) {
+        hub.endpoint.widen(&hub.config.rpc);
+        hub.pace.widen(hub.config.records_per_second_max);
     }
 }
 

@@ -103,7 +103,7 @@ impl<S: Storage> Hub<S> {
         let is_put_off = match call.function.as_str() {
             service::WORK | service::PART | service::REPORT | service::LOG => self.turn >= LATE,
             function::REGISTER | function::STAY => {
-                self.turn >= VERY_LATE && self.is_in_hand(call, unix_s)
+                self.turn >= VERY_LATE && is_in_hand(self, call, unix_s)
             }
             _ => false,
         };
@@ -115,24 +115,11 @@ impl<S: Storage> Hub<S> {
         Some(AGAIN_MIN + AGAIN_SPREAD * u32::from(call.peer.0[0]) / 256)
     }
 
-    /// Whether the device that speaks is in force for long enough to wait, and listed where it is; as it speaks, it isn't overdue
-    /// meanwhile.
-    fn is_in_hand(&mut self, call: &Call, unix_s: u64) -> bool {
-        let Some(entry) = self.listed.of_device_machine(&call.peer) else { return false };
-        let is_in_hand = self.listed.end_of(entry) >= unix_s.saturating_add(IN_HAND_S);
-        if !is_in_hand || entry.seen_at != call.from {
-            return false;
-        }
-        let device = entry.record.enrolment.device.clone();
-        self.listed.hear(&device, unix_s);
-        true
-    }
-
     /// Stores that devices were heard of which that would end soon, many at once.
     pub(crate) fn store_heard(&mut self, unix_s: u64) {
         let heard = self.listed.heard(unix_s);
         if !heard.is_empty() {
-            self.store(&heard);
+            store(self, &heard);
         }
     }
 
@@ -140,23 +127,36 @@ impl<S: Storage> Hub<S> {
     /// these devices have turned to one of them.
     pub fn end(&mut self) {
         for heard in self.listed.unstored().chunks(STORED_AT_ONCE) {
-            if !self.store(heard) {
+            if !store(self, heard) {
                 return;
             }
         }
     }
+}
 
-    /// Stores that these devices were heard; returns whether that succeeded.
-    fn store(&mut self, heard: &[Heard]) -> bool {
-        let stored = self.storage.heard(heard);
-        // After a write that failed it fails, too, and has the storage begin anew.
-        let committed = self.storage.commit();
-        let stored = stored.and(committed);
-        let is_stored = stored.is_ok();
-        self.listed.stored(heard, is_stored);
-        if let Err(error) = stored {
-            self.notify(Notice::NotStored { reason: error.reason });
-        }
-        is_stored
+/// Stores that these devices were heard; returns whether that succeeded.
+fn store<S: Storage>(hub: &mut Hub<S>, heard: &[Heard]) -> bool {
+    let stored = hub.storage.heard(heard);
+    // After a write that failed it fails, too, and has the storage begin anew.
+    let committed = hub.storage.commit();
+    let stored = stored.and(committed);
+    let is_stored = stored.is_ok();
+    hub.listed.stored(heard, is_stored);
+    if let Err(error) = stored {
+        hub.notify(Notice::NotStored { reason: error.reason });
     }
+    is_stored
+}
+
+/// Whether the device that speaks is in force for long enough to wait, and listed where it is; as it speaks, it isn't overdue
+/// meanwhile.
+fn is_in_hand<S: Storage>(hub: &mut Hub<S>, call: &Call, unix_s: u64) -> bool {
+    let Some(entry) = hub.listed.of_device_machine(&call.peer) else { return false };
+    let is_in_hand = hub.listed.end_of(entry) >= unix_s.saturating_add(IN_HAND_S);
+    if !is_in_hand || entry.seen_at != call.from {
+        return false;
+    }
+    let device = entry.record.enrolment.device.clone();
+    hub.listed.hear(&device, unix_s);
+    true
 }

@@ -204,6 +204,8 @@ impl Standing {
     }
 }
 
+/// How far apart two clocks run at most: one part in this many.
+pub(crate) const CLOCK_DRIFT: u32 = 1_000;
 /// The shortest datagram that an endpoint can be told to keep to.
 const DATAGRAM_BYTES_MIN: usize = 256;
 const _: () = assert!(DATAGRAM_BYTES_MIN > INITIATION_OVERHEAD + Greeting::BYTES + Finished::BYTES);

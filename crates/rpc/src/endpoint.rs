@@ -409,7 +409,7 @@ impl<A: PeerAddress> Endpoint<A> {
             Datagram::Response(response) => self.on_response(now, from, &response),
             Datagram::Data(data) => self.on_data(now, means.entropy, from, datagram.len(), &data),
             Datagram::Probe(Probe { nonce }) => station.challenge(now, from, nonce),
-            Datagram::Challenge(challenge) => self.on_challenge(&mut means, &challenge),
+            Datagram::Challenge(challenge) => on_challenge(self, &mut means, &challenge),
             Datagram::Refusal(refusal) => outgoing.on_refusal(station, &mut means, &refusal),
             Datagram::Deferral(deferral) => outgoing.on_deferral(station, now, &deferral),
         }
@@ -558,18 +558,6 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
-    /// A peer was asked for its epoch: for its identity, or to open a session with it.
-    fn on_challenge(&mut self, means: &mut Means<'_>, challenge: &Challenge) {
-        let answered = |question: &Question<A>| question.is_answered_by(&challenge.echo);
-        let Some(position) = self.questions.iter().position(answered) else {
-            return self.outgoing.on_challenge(&mut self.station, means, challenge);
-        };
-        let question = self.questions.swap_remove(position);
-        let key = (challenge.key != PublicKey([0; 32])).then_some(challenge.key);
-        let identity = Some(Identity { key, epoch: challenge.epoch });
-        self.station.events.push_back(Event::Identified { handle: question.handle(), identity });
-    }
-
     /// Does what time has come for: sends again, gives up, forgets.
     pub fn poll(&mut self, now: Instant, entropy: &mut dyn Entropy) {
         self.poll_questions(now);
@@ -638,6 +626,22 @@ impl<A: PeerAddress> Endpoint<A> {
                 .push_back(Event::Identified { handle: question.handle(), identity: None });
         }
     }
+}
+
+/// A peer was asked for its epoch: for its identity, or to open a session with it.
+fn on_challenge<A: PeerAddress>(
+    endpoint: &mut Endpoint<A>,
+    means: &mut Means<'_>,
+    challenge: &Challenge,
+) {
+    let answered = |question: &Question<A>| question.is_answered_by(&challenge.echo);
+    let Some(position) = endpoint.questions.iter().position(answered) else {
+        return endpoint.outgoing.on_challenge(&mut endpoint.station, means, challenge);
+    };
+    let question = endpoint.questions.swap_remove(position);
+    let key = (challenge.key != PublicKey([0; 32])).then_some(challenge.key);
+    let identity = Some(Identity { key, epoch: challenge.epoch });
+    endpoint.station.events.push_back(Event::Identified { handle: question.handle(), identity });
 }
 
 /// A number that names a call or a question, and none before it.

@@ -17,10 +17,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_wire::frame::{CallNumber, Frame};
 
-use crate::calls::Call;
-use crate::endpoint::opening::CLOCK_DRIFT;
-use crate::round_trip::RoundTrip;
-use crate::{Config, PeerAddress};
+use crate::config::CLOCK_DRIFT;
 
 /// The subject of this end's first message where it carries no call. It is about none, so that ends which don't know of it pass
 /// it over.
@@ -99,6 +96,19 @@ impl Clocks {
         let is_late = shows >= Duration::from_millis(until_ms?.into());
         is_late.then(|| u32::try_from(shows.as_millis()).unwrap_or(u32::MAX))
     }
+
+    /// Until when a call is wanted that is sent `now`, by the peer's clock: until its deadline, or until its caller gives the
+    /// peer up if it hears nothing for all of `timeouts`. From then on its caller may say that nobody can be reached.
+    pub(crate) fn until_ms(
+        &self,
+        (now, deadline): (Instant, Instant),
+        timeouts: impl Iterator<Item = Duration>,
+        wanted_until: &mut Instant,
+    ) -> Option<u32> {
+        let until = deadline.min(now + timeouts.sum::<Duration>());
+        *wanted_until = (*wanted_until).max(until);
+        self.peers_ms(until)
+    }
 }
 
 impl Reading {
@@ -107,22 +117,6 @@ impl Reading {
         let since = moment.since(self.taken);
         self.shown + (since - since / CLOCK_DRIFT)
     }
-}
-
-/// Until when a call is wanted that is sent `now`, by the peer's clock: until its deadline, or until its caller gives the
-/// peer up if it hears nothing. From then on its caller may say that nobody can be reached.
-pub(crate) fn until_ms<A: PeerAddress>(
-    clocks: &Clocks,
-    call: &mut Call<A>,
-    round_trip: &RoundTrip,
-    (config, now): (&Config, Instant),
-) -> Option<u32> {
-    let retries = call.unanswered.max(call.still_running);
-    let timeouts = (0..=u32::from(call.attempts_left))
-        .map(|more| round_trip.timeout(config, &call.route, retries.saturating_add(more)));
-    let until = call.deadline.min(now + timeouts.sum::<Duration>());
-    call.wanted_until = call.wanted_until.max(until);
-    clocks.peers_ms(until)
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The twin of `lateness` for an end without the feature `deadlines`: it names no moment, and takes calls whenever they come.
 
+use core::time::Duration;
+
 use tenure_hal::Instant;
 use tenure_wire::frame::Frame;
-
-use crate::Config;
-use crate::calls::Call;
-use crate::round_trip::RoundTrip;
 
 pub(crate) const FIRST_FRAME: Frame<'static> = Frame::Acknowledge;
 
@@ -31,13 +29,13 @@ impl Clocks {
     pub(crate) fn late_at_ms(self, _now: Instant, _until_ms: Option<u32>) -> Option<u32> {
         None
     }
-}
 
-pub(crate) fn until_ms<A>(
-    _clocks: &Clocks,
-    _call: &mut Call<A>,
-    _round_trip: &RoundTrip,
-    _at: (&Config, Instant),
-) -> Option<u32> {
-    None
+    pub(crate) fn until_ms(
+        self,
+        _at: (Instant, Instant),
+        _timeouts: impl Iterator<Item = Duration>,
+        _wanted_until: &mut Instant,
+    ) -> Option<u32> {
+        None
+    }
 }

@@ -17,7 +17,9 @@ use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 use crate::home::Home;
 use crate::reach::client::{Client, Device, LeasedDevice, Route, Silent, in_mesh};
 use crate::reach::discovery;
-use crate::reach::network::{DEVICE_PORT, HubPlace, UNREADABLE, addresses_of, hub_place, split_key};
+use crate::reach::network::{
+    DEVICE_PORT, HubPlace, UNREADABLE, addresses_of, hub_place, split_key,
+};
 use crate::reach::pages::gather;
 use crate::reach::place::{ByHub, Place};
 use crate::terminal::clock;

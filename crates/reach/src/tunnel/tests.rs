@@ -126,8 +126,7 @@ fn tunnel_goes_through_the_proxy_with_what_it_is_to_be_shown() {
         let _ = std::io::copy(&mut &client, &mut &server);
         head
     });
-    let mut tunnel =
-        Tunnel::open(way(hub, Some(&format!("http://me:secret@{address}/")))).unwrap();
+    let mut tunnel = Tunnel::open(way(hub, Some(&format!("http://me:secret@{address}/")))).unwrap();
     check_echo(&mut tunnel);
     drop(tunnel);
     let head = asked.join().unwrap();

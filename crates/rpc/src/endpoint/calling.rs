@@ -12,7 +12,8 @@ use super::station::{Delivery, Means, Station, seal};
 use crate::assembly::Assembly;
 use crate::budget::Budget;
 use crate::calls::{BURST_INITIAL, Call, REPEATS_PER_SECOND, Stage, may_send};
-use crate::lateness::until_ms;
+use crate::lateness::Clocks;
+use crate::round_trip::RoundTrip;
 use crate::session::Pair;
 use crate::{CallError, CallHandle, Config, Event, NoResult, OutgoingCall, PeerAddress};
 
@@ -648,6 +649,19 @@ enum Placement {
     Over,
     /// It may have been executed and forgotten. A session that this end opens will tell.
     Unsure,
+}
+
+/// Until when a call is wanted that is sent `now`, by the clock of its peer.
+fn until_ms<A: PeerAddress>(
+    clocks: &Clocks,
+    call: &mut Call<A>,
+    round_trip: &RoundTrip,
+    (config, now): (&Config, Instant),
+) -> Option<u32> {
+    let retries = call.unanswered.max(call.still_running);
+    let timeouts = (0..=u32::from(call.attempts_left))
+        .map(|more| round_trip.timeout(config, &call.route, retries.saturating_add(more)));
+    clocks.until_ms((now, call.deadline), timeouts, &mut call.wanted_until)
 }
 
 /// The parts of a call to send.

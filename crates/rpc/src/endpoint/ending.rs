@@ -40,7 +40,7 @@ impl<A: PeerAddress> Endpoint<A> {
         while let Some((index, _)) = self.station.sessions.end_one_over(&self.station.config, now) {
             self.outgoing.let_go(index);
         }
-        if let Some(index) = self.surplus_of_pair(pair, incarnation) {
+        if let Some(index) = surplus_of_pair(self, pair, incarnation) {
             self.end_session(index);
         }
         let standing =
@@ -77,22 +77,6 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
-    /// The session of the pair that makes room for one more of the incarnation, if the pair has its share.
-    fn surplus_of_pair(&self, pair: &Pair, incarnation: u64) -> Option<SessionIndex> {
-        let of_pair = || self.station.sessions.of_pair(pair);
-        let of_caller = || of_pair().filter(|session| session.incarnation == incarnation);
-        let surplus = if of_caller().count() >= SESSIONS_PER_CALLER_MAX {
-            of_caller().min_by_key(|session| (session.confirmed, session.created))
-        } else if of_pair().count() >= of_pair_max(&self.station.config) {
-            let is_in_use =
-                |session: &Session<A>| is_in_use(&self.outgoing, &self.incoming, session);
-            of_pair().min_by_key(|session| (is_in_use(session), session.last_heard))
-        } else {
-            None
-        };
-        surplus.map(|session| session.index)
-    }
-
     /// Ends a session; calls that were sent over it wait for another.
     pub(super) fn end_session(&mut self, index: SessionIndex) {
         self.station.sessions.remove(index);
@@ -122,6 +106,26 @@ impl<A: PeerAddress> Endpoint<A> {
         // An initiation under way tells of this end's memory as it no longer is.
         self.outgoing.recall_initiation(&mut self.station, now, &pair);
     }
+}
+
+/// The session of the pair that makes room for one more of the incarnation, if the pair has its share.
+fn surplus_of_pair<A: PeerAddress>(
+    endpoint: &Endpoint<A>,
+    pair: &Pair,
+    incarnation: u64,
+) -> Option<SessionIndex> {
+    let of_pair = || endpoint.station.sessions.of_pair(pair);
+    let of_caller = || of_pair().filter(|session| session.incarnation == incarnation);
+    let surplus = if of_caller().count() >= SESSIONS_PER_CALLER_MAX {
+        of_caller().min_by_key(|session| (session.confirmed, session.created))
+    } else if of_pair().count() >= of_pair_max(&endpoint.station.config) {
+        let is_in_use =
+            |session: &Session<A>| is_in_use(&endpoint.outgoing, &endpoint.incoming, session);
+        of_pair().min_by_key(|session| (is_in_use(session), session.last_heard))
+    } else {
+        None
+    };
+    surplus.map(|session| session.index)
 }
 
 /// How many sessions one pair may have.

@@ -15,6 +15,7 @@ use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, Greeting, Message};
 use super::calling::Outgoing;
 use super::station::{Means, Station};
 use crate::calls::{Call, Handshake, Initiating, SentTo, Stage, Step};
+use crate::config::CLOCK_DRIFT;
 use crate::lateness::{FIRST_FRAME, first_part_bytes};
 use crate::noise::{initiate, proof};
 use crate::session::Pair;
@@ -39,9 +40,6 @@ const DEFERRAL_MAX: Duration = Duration::from_secs(60);
 /// The least time between two handshakes that are begun because a peer seems to have lost its
 /// sessions.
 const DOUBT_PERIOD: Duration = Duration::from_secs(1);
-
-/// How far apart two clocks run at most: one part in this many.
-pub(crate) const CLOCK_DRIFT: u32 = 1_000;
 
 impl<A: PeerAddress> Outgoing<A> {
     /// Begins a handshake with a peer. One that is under way, with where the peer was before, goes
@@ -163,10 +161,8 @@ impl<A: PeerAddress> Outgoing<A> {
         });
         let mut payload = Vec::with_capacity(payload_bytes_max);
         payload.extend_from_slice(&station.greeting(now, means.remembers_since).to_bytes());
-        let message = Message {
-            finished: station.peers.finished(pair),
-            frame: frame.unwrap_or(FIRST_FRAME),
-        };
+        let message =
+            Message { finished: station.peers.finished(pair), frame: frame.unwrap_or(FIRST_FRAME) };
         message.emit(&mut payload);
 
         let machine = station.machines.get(&pair.local).ok_or(NoInitiation::BadKey)?;

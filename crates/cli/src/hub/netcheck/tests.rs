@@ -48,8 +48,7 @@ fn address_that_the_hub_sees_and_no_interface_has_is_a_routers() {
     let unknown = seen_from(&at([203, 0, 113, 9]), &[]);
     assert!(unknown.object()["nat"].is_null() && unknown.said.ends_with("203.0.113.9:40000"));
     let six = ips(&["192.168.1.20", "2001:db8:1:2::20"]);
-    for (host, nat) in
-        [("192.168.1.20", false), ("2001:db8:1:2::20", false), ("203.0.113.9", true)]
+    for (host, nat) in [("192.168.1.20", false), ("2001:db8:1:2::20", false), ("203.0.113.9", true)]
     {
         let by_connection = Address::Udp(carried::address_of(host.parse().unwrap(), 7));
         let seen = seen_from(&by_connection, &six);

@@ -59,9 +59,8 @@ mod tests {
         let opened = open(&bytes, PASSPHRASE).unwrap();
         assert_eq!(*opened.owner.to_bytes(), [1; 32]);
         assert_eq!(*opened.tenant.to_bytes(), [2; 32]);
-        let refused = |bytes: &[u8], passphrase: &str| {
-            open(bytes, passphrase).err().unwrap().to_string()
-        };
+        let refused =
+            |bytes: &[u8], passphrase: &str| open(bytes, passphrase).err().unwrap().to_string();
         let error = refused(&bytes, "another passphrase");
         assert_eq!(error, "the passphrase is not the one of this backup");
         assert!(refused(&bytes[..bytes.len() - 1], PASSPHRASE).contains("cut short"));

@@ -52,7 +52,7 @@ impl Client {
         };
         for _ in 0..HOPS_MAX {
             let Some(way) = way_to(&status, to) else {
-                return Some(lost(&member, &status, &self.met_in_mesh()));
+                return Some(lost(&member, &status, &met_in_mesh(self)));
             };
             if way.next_hop == to {
                 return Some(format!(
@@ -92,19 +92,19 @@ impl Client {
             Err(_) => Asked::Refuses,
         }
     }
+}
 
-    /// The devices that this user knows and whose records the member holds: they are or were in its mesh.
-    fn met_in_mesh(&mut self) -> Vec<Met> {
-        let known = self.known.devices_and_members();
-        let names: Vec<Name> = known.filter_map(|[name, ..]| name.parse().ok()).collect();
-        let Some(via) = &mut self.via else { return Vec::new() };
-        let found = names.into_iter().take(LOOKED_UP_MAX).filter_map(|name| {
-            let found = via.find(&Query::Device(name.clone())).ok()??;
-            let Address::Mesh(node) = found.seen_at else { return None };
-            Some(Met { name: name.to_string(), node: NodeId::from_bytes(node).to_string() })
-        });
-        found.collect()
-    }
+/// The devices that this user knows and whose records the member holds: they are or were in its mesh.
+fn met_in_mesh(client: &mut Client) -> Vec<Met> {
+    let known = client.known.devices_and_members();
+    let names: Vec<Name> = known.filter_map(|[name, ..]| name.parse().ok()).collect();
+    let Some(via) = &mut client.via else { return Vec::new() };
+    let found = names.into_iter().take(LOOKED_UP_MAX).filter_map(|name| {
+        let found = via.find(&Query::Device(name.clone())).ok()??;
+        let Address::Mesh(node) = found.seen_at else { return None };
+        Some(Met { name: name.to_string(), node: NodeId::from_bytes(node).to_string() })
+    });
+    found.collect()
 }
 
 fn way_to<'a>(status: &'a MeshStatus, to: &str) -> Option<&'a MeshWay> {
