@@ -20,11 +20,14 @@ use tenure_board_linux::NullModem;
 use tenure_boot::Image;
 
 use crate::setup::{self, Need};
-use crate::{process, toolchain};
+use crate::{planted, process, toolchain};
 
 pub(crate) use self::costs::Cost;
 use self::flash::{Flash, Place};
 use self::supply::Memory;
+
+/// The mistake that can be compiled into a firmware: its engine lets a machine reach beyond its memory.
+pub(crate) const UNCHECKED_MEMORY: &str = "unchecked_memory";
 
 /// Build a board's firmware and run it as a device in the emulator.
 ///
@@ -56,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required_unless_present_any = ["build_only", "check", "costs"])]
     data: Option<PathBuf>,
     /// Compile this deliberate mistake (a `--cfg`) into the firmware, for tests of what contains it.
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_parser = [UNCHECKED_MEMORY], hide = true)]
     planted: Option<String>,
     /// Print what walls and calls cost in instructions, instead of being a device.
     #[arg(long, conflicts_with = "build_only")]
@@ -245,7 +248,6 @@ impl Board {
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
         command.args(["--features", self.own_features()]);
-        let mut flags = short_paths(root);
         match variant {
             Variant::Product => {}
             Variant::Costs => {
@@ -253,8 +255,13 @@ impl Board {
                 command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
                 command.args(["--features", costs::FEATURE]);
             }
-            Variant::Planted(mistake) => flags.extend(["--cfg".to_owned(), mistake.to_owned()]),
+            Variant::Planted(mistake) => {
+                // The engine has it, and the board what becomes of it.
+                let board = format!("tenure-board-{}", self.firmware());
+                planted::plant_in(&mut command, mistake, &["tenure-vm", &board])?;
+            }
         }
+        let flags = short_paths(root);
         // Join the board's own flags; `RUSTFLAGS` would take their place.
         command.args(["--config", &format!("target.{target}.rustflags={flags:?}")]);
         // All variants are built to one place, where another process may build another one at any time.

@@ -12,7 +12,7 @@ use crate::toolchain;
 pub(crate) const LIST: &str = "TENURE_FIRMWARE";
 
 /// The mistake that an emulated board must contain.
-const UNCHECKED: Option<&str> = Some("unchecked_memory");
+const UNCHECKED: Option<&str> = Some(board::UNCHECKED_MEMORY);
 
 /// What the tests of `crates/cli` ask for.
 const OF_TESTS: [(Board, Option<&str>); 7] = [
