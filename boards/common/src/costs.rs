@@ -7,8 +7,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Clock, Context, Entropy, EntropyError, FlashGeometry, Guard, Instant};
+use tenure_hal::{
+    Clock, Context, Entropy, EntropyError, FlashError, Guard, Instant, Medium, NorFlash,
+};
 use tenure_kernel::{
     Code, Config, Draft, Engine as _, Extent, IncomingCall, Installation, Kernel, MachineRecord,
     NativeBinary, NativeParts, Ran, Standing, Ticket, World, host_functions,
@@ -28,6 +29,8 @@ const CALLS: u32 = 100;
 const TURNS: u32 = 200;
 const TURNS_BEFORE: u32 = 8;
 const MEMORY_BYTES: u32 = 8192;
+/// Of each of two flashes: eight sectors.
+const FLASH_BYTES: usize = 8 * 4096;
 const LONG_MICROSECONDS: u32 = 1_000_000;
 
 /// The functions of the program that is run.
@@ -207,12 +210,11 @@ where
         self.per_turn(|| _ = run(&mut kernel))
     }
 
-    fn kernel(&self, kind: Kind) -> Kernel<RamFlash> {
-        let geometry = FlashGeometry { sector_bytes: 4096, sector_count: 8, program_bytes: 4 };
-        let mut flash = RamFlash::new(geometry);
+    fn kernel(&self, kind: Kind) -> Kernel<NorFlash<Ram>> {
+        let mut flash = Ram::flash();
         let Ok(()) = Store::format(&mut flash).map(|_| ()) else { panic!("no format") };
         let Ok((store, _)) = Store::mount(flash) else { panic!("no store") };
-        let code = RamFlash::new(geometry);
+        let code = Ram::flash();
         let Ok(mut kernel) = Kernel::boot(store, code, Config::default(), Instant::BOOT, id_of)
         else {
             panic!("no kernel")
@@ -234,7 +236,7 @@ where
         kernel
     }
 
-    fn install(&self, kernel: &mut Kernel<RamFlash>, kind: Kind, number: u8) {
+    fn install(&self, kernel: &mut Kernel<NorFlash<Ram>>, kind: Kind, number: u8) {
         let (code, bytes) = match kind {
             Kind::Native => (self.kind, [&[0; 32][..], &self.binary()].concat()),
             Kind::Wasm { .. } => {
@@ -278,7 +280,7 @@ where
     }
 }
 
-fn kept(kernel: &mut Kernel<RamFlash>, bytes: &[u8]) -> Extent {
+fn kept(kernel: &mut Kernel<NorFlash<Ram>>, bytes: &[u8]) -> Extent {
     let Ok(extent) = kernel.code().reserve(bytes.len() as u32) else { panic!("no room") };
     let mut draft = Draft::new(extent);
     match kernel.code().append(&mut draft, bytes).and_then(|()| kernel.code().finish(draft)) {
@@ -287,7 +289,7 @@ fn kept(kernel: &mut Kernel<RamFlash>, bytes: &[u8]) -> Extent {
     }
 }
 
-fn deliver(kernel: &mut Kernel<RamFlash>, number: u8, function: &str) {
+fn deliver(kernel: &mut Kernel<NorFlash<Ram>>, number: u8, function: &str) {
     let call = IncomingCall {
         to: MachineId([number; 12]),
         caller: None,
@@ -301,12 +303,43 @@ fn deliver(kernel: &mut Kernel<RamFlash>, number: u8, function: &str) {
     }
 }
 
-fn run(kernel: &mut Kernel<RamFlash>) -> Ran {
+fn run(kernel: &mut Kernel<NorFlash<Ram>>) -> Ran {
     kernel.run(&mut World { now: Instant::from_millis(1), unix_time: None, entropy: &mut Zeros })
 }
 
 fn id_of(key: &PublicKey) -> MachineId {
     MachineId([key.0[0]; 12])
+}
+
+/// What stands for a flash. The simulated one would do, but the feature that it takes is one more build of all that a
+/// firmware is made of.
+struct Ram(Vec<u8>);
+
+impl Ram {
+    /// An erased flash.
+    fn flash() -> NorFlash<Self> {
+        NorFlash::new(Self(vec![0xFF; FLASH_BYTES]))
+    }
+}
+
+impl Medium for Ram {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [u8]) -> Result<(), FlashError> {
+        into.copy_from_slice(&self.0[offset..][..into.len()]);
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), FlashError> {
+        self.0[offset..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
 }
 
 struct Zeros;
