@@ -19,6 +19,23 @@ use crate::{check, process};
 /// How much these steps are nicer than the tests.
 const NICENESS: i32 = 5;
 
+/// `cargo test` of the engine, optimised with the crates that it calls. What it is tested by (a parser, a generator,
+/// another engine) takes longer to optimise than to run as it is.
+const OPTIMISED: [&str; 12] = [
+    "test",
+    "--release",
+    "--package",
+    "tenure-vm",
+    "--config",
+    r#"profile.release.package."*".opt-level=0"#,
+    "--config",
+    r#"profile.release.package."*".debug=false"#,
+    "--config",
+    "profile.release.package.libm.opt-level=3",
+    "--config",
+    "profile.release.package.zeroize.opt-level=3",
+];
+
 /// The process that runs these steps.
 pub(super) struct Beside {
     child: Child,
@@ -59,11 +76,10 @@ pub(super) fn run(file: &Path, only: Option<&str>, root: &Path) -> Result<()> {
     let mut report = Report::new("test", only);
     // First, as it takes nothing that the build of the tests holds. Optimised, the engine dispatches by tail calls; in
     // a debug build it can't.
-    let optimised = ["test", "--release", "--package", "tenure-vm"];
-    report.step("tests of the vm, optimised", || tests(process::cargo(root).args(optimised)));
+    report.step("tests of the vm, optimised", || tests(process::cargo(root).args(OPTIMISED)));
     report.step("tests of the vm on emulated RV32 and Thumb", || {
         let mut command = process::cargo(root);
-        command.args(optimised).args(["--test", "emulated"]);
+        command.args(OPTIMISED).args(["--test", "emulated"]);
         tests_with(&mut command, &["--ignored", "--nocapture"]).map(Verdict::Tests)
     });
     check::firmware_step(&mut report, root);
