@@ -1,6 +1,6 @@
 //! Alarms by rules: each condition against what devices report, and what becomes of an alarm.
 
-mod world;
+use super::world;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! Nobody gets in or stays in at a hub: neither by a pass that is narrower than what it gives, nor by a key that isn't an owner's
 //! any more, nor by a pass that is over; and no person takes another's share of the hub.
 
-mod world;
+use super::world;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Logs of devices as their owner watches them at the hub; some devices, tenants and watchers mean harm.
 
-mod world;
+use super::world;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! The suites of the hub once more, with its database on PostgreSQL.
 
-#![allow(clippy::duplicate_mod, reason = "each suite is a program of its own, too")]
+#![allow(clippy::duplicate_mod, reason = "fleets and disturbed suites have helpers of their own")]
 
 #[path = "alarms.rs"]
 mod alarms;
@@ -28,3 +28,4 @@ mod shaken;
 mod visits;
 #[path = "web.rs"]
 mod web;
+mod world;

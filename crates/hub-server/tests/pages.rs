@@ -1,7 +1,8 @@
 //! Pages and API as a browser and a program meet them, over real sockets; some clients mean harm.
 
 mod tools;
-mod world;
+
+use super::world;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

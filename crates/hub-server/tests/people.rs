@@ -1,7 +1,7 @@
 //! People of an owner at the hub: invited, let in by their own keys, as far as their roles go, and dismissed. Some people mean
 //! harm, and so does who finds an invitation.
 
-mod world;
+use super::world;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Packages at the hub's registry, as `skopeo` and clients by hand meet it; some mean harm.
 
-mod world;
+use super::world;
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;

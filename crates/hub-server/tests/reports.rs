@@ -1,6 +1,6 @@
 //! Reports that are forged, heard twice, too long, or meant to fill the hub.
 
-mod world;
+use super::world;
 
 use serde_json::Value;
 use tenure_hub::{Failure, ServiceCall, Storage as _};

@@ -1,6 +1,6 @@
 //! Rollouts as the owner's command drives them, with hubs and commands that die at every step.
 
-mod world;
+use super::world;
 
 use std::collections::BTreeMap;
 

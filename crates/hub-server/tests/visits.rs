@@ -1,7 +1,7 @@
 //! Pages of machines behind the hub, over real sockets: who is let in as whom, and what a page, another site and a visitor
 //! can do to the hub.
 
-mod world;
+use super::world;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

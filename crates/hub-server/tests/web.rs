@@ -1,6 +1,6 @@
 //! The layers around all answers: compression, request ids, figures by route, health; and where no route leads.
 
-mod world;
+use super::world;
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,6 @@
 //! Two processes of a hub at once: what is counted in the database is counted over both.
 
-#[path = "../world/mod.rs"]
-mod world;
+use super::world;
 
 use std::thread;
 

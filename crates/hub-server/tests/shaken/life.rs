@@ -1,8 +1,7 @@
 //! The life of a few devices, told to a hub by a way on which statements fail, connections break and answers to commits are
 //! lost, and to others by a calm one.
 
-#[path = "../world/mod.rs"]
-mod world;
+use super::world;
 
 use tenure_crypto::sha256;
 use tenure_directory::{enrol, seal};

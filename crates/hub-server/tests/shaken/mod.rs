@@ -7,3 +7,6 @@ mod fleet;
 mod life;
 #[path = "../registry.rs"]
 mod registry;
+// Of their own: its place tells by its path whether the way to the database is disturbed.
+#[path = "../world/mod.rs"]
+mod world;
