@@ -28,6 +28,8 @@ use self::supply::Memory;
 
 /// The mistake that can be compiled into a firmware: its engine lets a machine reach beyond its memory.
 pub(crate) const UNCHECKED_MEMORY: &str = "unchecked_memory";
+/// Cargo's name for what a debug build has for debuggers.
+const DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
 
 /// Build a board's firmware and run it as a device in the emulator.
 ///
@@ -248,6 +250,10 @@ impl Board {
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
         command.args(["--features", self.own_features()]);
+        // Tables of lines are no part of what is flashed: who wants none in tests wants none here.
+        if std::env::var(DEBUG).is_ok_and(|debug| debug == "none") {
+            command.env("CARGO_PROFILE_RELEASE_DEBUG", "none");
+        }
         match variant {
             Variant::Product => {}
             Variant::Costs => {
