@@ -334,7 +334,7 @@ fn tables_are_part_of_the_memory_budget() {
 fn a_module_is_compiled_beside_the_devices_turns() {
     let mut engine = compiler::engine();
     let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
-    let functions = format!("(func (local i32) {body})").repeat(60);
+    let functions = format!("(func (local i32) {body})").repeat(15);
     let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
     let code = Code::WebAssembly(&wasm);
     assert!(!engine.is_prepared(&PACKAGE, &TENANT, code), "the compiler has only begun");
