@@ -7,6 +7,7 @@ mod layering;
 mod licences;
 mod links;
 mod lints;
+mod releases;
 mod sources;
 mod style;
 mod test_places;
@@ -62,6 +63,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("style", || style::check(root));
     report.step("dependencies", || dependencies::check(root));
     report.step("dependencies that are used", || unused::check(root));
+    report.step("one release of a dependency", || releases::check(root));
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
     report.step("links", || links::check(root));
     report.step("threats and their tests", || threats::check(root));
